@@ -1,0 +1,1 @@
+//! Runs ops on the CPU.

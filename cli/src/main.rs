@@ -1,0 +1,4 @@
+//! The `baton` command.
+#![forbid(unsafe_code)]
+
+fn main() {}
