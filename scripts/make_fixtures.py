@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Makes the tiny random checkpoints and their reference logits that Baton's tests compare against.
+
+Everything is seeded: the same pinned packages give the same bytes. Run with no arguments to remake all of
+engine-core/tests/data, or name what to make. `check_fixtures.py` compares the result with llama.cpp.
+"""
+
+import argparse
+from pathlib import Path
+
+from fixtures.families import FAMILIES, Family
+from fixtures.folder import write_folder
+from fixtures.gguf_file import gguf_tensors, write_gguf
+from fixtures.reference import (
+    MATTERS,
+    ROUTER_MARGIN,
+    load,
+    logits,
+    nmse,
+    prompt,
+    router_margin,
+    write_expected,
+)
+from fixtures.weights import random_weights
+
+DATA = Path(__file__).resolve().parent.parent / "engine-core" / "tests" / "data"
+
+
+def make_family(family: Family, data: Path) -> None:
+    """The family's folder, GGUF and expected logits under `data`/NAME."""
+    home = data / family.name
+    weights = random_weights(family)
+    write_folder(family, weights, home / "hf")
+    write_gguf(family, gguf_tensors(family, weights), home / "model.gguf")
+    tokens = prompt(family)
+    model = load(home / "hf")
+    expected = logits(model, tokens)
+    write_expected(tokens, expected, home / "expected.safetensors")
+    check_features(family, home / "hf", tokens, expected)
+    if "num_experts" in family.config:
+        margin = router_margin(model, tokens, family.config["num_experts_per_tok"])
+        if margin < ROUTER_MARGIN:
+            raise SystemExit(f"{family.name}: router margin {margin:.1e}, choose another seed")
+    print(f"{family.name}: logits with standard deviation {expected.std():.2f}")
+
+
+def check_features(family: Family, folder: Path, tokens, expected) -> None:
+    """Stops when a feature that the fixture is there for does not change the logits."""
+    for override in family.must_matter:
+        change = nmse(logits(load(folder, **override), tokens), expected)
+        print(f"{family.name}: {override} changes the logits by NMSE {change:.1e}")
+        if change < MATTERS:
+            raise SystemExit(f"{family.name}: {override} hardly matters")
+
+
+def main() -> None:
+    """Parses the command line and makes what it names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [family.name for family in FAMILIES]
+    parser.add_argument("what", nargs="*", choices=[*names, []], help="what to make; all when left out")
+    parser.add_argument("--out", type=Path, default=DATA, help="where to put it (default: %(default)s)")
+    args = parser.parse_args()
+    for family in FAMILIES:
+        if not args.what or family.name in args.what:
+            make_family(family, args.out)
+
+
+if __name__ == "__main__":
+    main()
