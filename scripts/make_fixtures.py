@@ -6,11 +6,13 @@ engine-core/tests/data, or name what to make. `check_fixtures.py` compares the r
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from fixtures.families import FAMILIES, Family
 from fixtures.folder import write_folder
 from fixtures.gguf_file import gguf_tensors, write_gguf
+from fixtures.quant import TYPES, make_dequant, make_quant_model
 from fixtures.reference import (
     MATTERS,
     ROUTER_MARGIN,
@@ -53,16 +55,26 @@ def check_features(family: Family, folder: Path, tokens, expected) -> None:
             raise SystemExit(f"{family.name}: {override} hardly matters")
 
 
+def make_quant(data: Path) -> None:
+    """A model per block type, and blocks with their values, under `data`/quant."""
+    folder = data / "quant"
+    for block_type in TYPES:
+        make_quant_model(block_type, folder)
+    make_dequant(folder / "dequant.safetensors")
+
+
 def main() -> None:
     """Parses the command line and makes what it names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [family.name for family in FAMILIES]
-    parser.add_argument("what", nargs="*", choices=[*names, []], help="what to make; all when left out")
+    makers = {family.name: partial(make_family, family) for family in FAMILIES} | {"quant": make_quant}
+    parser.add_argument("what", nargs="*", help=f"what to make, of {', '.join(makers)}; all when left out")
     parser.add_argument("--out", type=Path, default=DATA, help="where to put it (default: %(default)s)")
     args = parser.parse_args()
-    for family in FAMILIES:
-        if not args.what or family.name in args.what:
-            make_family(family, args.out)
+    for name in args.what:
+        if name not in makers:
+            parser.error(f"no fixture is named {name}")
+    for name in args.what or makers:
+        makers[name](args.out)
 
 
 if __name__ == "__main__":
