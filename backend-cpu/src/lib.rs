@@ -1,1 +1,3 @@
 //! Runs ops on the CPU.
+
+pub mod kernels;

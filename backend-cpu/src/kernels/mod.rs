@@ -1,0 +1,6 @@
+//! Kernels: arithmetic on slices, one folder per instruction set; nothing here knows ops, buffers or threads.
+
+pub mod activations;
+pub mod args;
+pub mod dequant;
+pub mod scalar;
