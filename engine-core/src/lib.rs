@@ -6,4 +6,6 @@
 
 pub mod backend;
 pub mod op;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod weights;

@@ -87,6 +87,21 @@ pub struct Block {
 }
 
 impl DType {
+    /// The name of a GGUF type number that the format once had and gave up; such tensors cannot be sized.
+    pub const fn retired_name(id: u32) -> Option<&'static str> {
+        Some(match id {
+            4 => "Q4_2",
+            5 => "Q4_3",
+            31 => "Q4_0_4_4",
+            32 => "Q4_0_4_8",
+            33 => "Q4_0_8_8",
+            36 => "IQ4_NL_4_4",
+            37 => "IQ4_NL_4_8",
+            38 => "IQ4_NL_8_8",
+            _ => return None,
+        })
+    }
+
     /// Bytes of a row of `n_values`; `None` when the row is not a whole number of blocks or overflows.
     pub fn row_bytes(self, n_values: u64) -> Option<Bytes> {
         let block = self.block();
@@ -113,6 +128,10 @@ mod tests {
             assert_eq!(DType::from_gguf(dtype.gguf_id()), Some(dtype));
         }
         assert_eq!(DType::from_gguf(4), None, "a number the format retired");
+        for id in 0..64 {
+            let named = DType::from_gguf(id).is_some() && DType::retired_name(id).is_some();
+            assert!(!named, "number {id} is retired or not");
+        }
     }
 
     #[test]

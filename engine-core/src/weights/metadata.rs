@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 /// One metadata value. Integers and floats keep their stored width.
+///
+/// Text should be UTF-8. Where it is not (some vocabularies hold odd bytes), the bytes are kept as they are in
+/// `NotUtf8`, so that the rest of the file stays readable and only using that text is an error.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is the GGUF value type of its name")]
 pub enum Value {
@@ -18,10 +21,12 @@ pub enum Value {
     F64(f64),
     Bool(bool),
     String(String),
+    NotUtf8(Vec<u8>),
     Array(Array),
 }
 
-/// A homogeneous array. Numeric arrays are stored flat; `Nested` holds arrays of arrays.
+/// A homogeneous array. Numeric arrays are stored flat; `Nested` holds arrays of arrays; `NotUtf8` holds all strings
+/// of an array in which at least one is not UTF-8.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each variant is the GGUF element type of its name")]
 pub enum Array {
@@ -37,10 +42,31 @@ pub enum Array {
     F64(Vec<f64>),
     Bool(Vec<bool>),
     String(Vec<String>),
+    NotUtf8(Vec<Vec<u8>>),
     Nested(Vec<Array>),
 }
 
 impl Value {
+    /// Name of the value's type, for messages: `u32`, `text`, `array of f32`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::U8(_) => "u8",
+            Value::I8(_) => "i8",
+            Value::U16(_) => "u16",
+            Value::I16(_) => "i16",
+            Value::U32(_) => "u32",
+            Value::I32(_) => "i32",
+            Value::U64(_) => "u64",
+            Value::I64(_) => "i64",
+            Value::F32(_) => "f32",
+            Value::F64(_) => "f64",
+            Value::Bool(_) => "truth value",
+            Value::String(_) => "text",
+            Value::NotUtf8(_) => "text that is not UTF-8",
+            Value::Array(array) => array.type_name(),
+        }
+    }
+
     /// The value as an unsigned integer, when it is a non-negative integer of any width.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
@@ -95,6 +121,25 @@ impl Value {
 }
 
 impl Array {
+    fn type_name(&self) -> &'static str {
+        match self {
+            Array::U8(_) => "array of u8",
+            Array::I8(_) => "array of i8",
+            Array::U16(_) => "array of u16",
+            Array::I16(_) => "array of i16",
+            Array::U32(_) => "array of u32",
+            Array::I32(_) => "array of i32",
+            Array::U64(_) => "array of u64",
+            Array::I64(_) => "array of i64",
+            Array::F32(_) => "array of f32",
+            Array::F64(_) => "array of f64",
+            Array::Bool(_) => "array of truth values",
+            Array::String(_) => "array of text",
+            Array::NotUtf8(_) => "array of text that is not UTF-8",
+            Array::Nested(_) => "array of arrays",
+        }
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
@@ -110,6 +155,7 @@ impl Array {
             Array::F64(v) => v.len(),
             Array::Bool(v) => v.len(),
             Array::String(v) => v.len(),
+            Array::NotUtf8(v) => v.len(),
             Array::Nested(v) => v.len(),
         }
     }
@@ -150,7 +196,11 @@ impl Array {
             Array::U64(v) => all(v),
             Array::I64(v) => all(v),
             Array::Bool(v) => Some(v.iter().map(|&b| b.into()).collect()),
-            Array::F32(_) | Array::F64(_) | Array::String(_) | Array::Nested(_) => None,
+            Array::F32(_)
+            | Array::F64(_)
+            | Array::String(_)
+            | Array::NotUtf8(_)
+            | Array::Nested(_) => None,
         }
     }
 }
