@@ -23,6 +23,7 @@ from fixtures.reference import (
     router_margin,
     write_expected,
 )
+from fixtures.vocabularies import make_vocabularies
 from fixtures.weights import random_weights
 
 DATA = Path(__file__).resolve().parent.parent / "engine-core" / "tests" / "data"
@@ -63,10 +64,16 @@ def make_quant(data: Path) -> None:
     make_dequant(folder / "dequant.safetensors")
 
 
+def make_tokenizers(data: Path) -> None:
+    """Tiny vocabularies of every tokenizer kind and their ids, under `data`/tokenizers."""
+    make_vocabularies(data / "tokenizers")
+
+
 def main() -> None:
     """Parses the command line and makes what it names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    makers = {family.name: partial(make_family, family) for family in FAMILIES} | {"quant": make_quant}
+    makers = {family.name: partial(make_family, family) for family in FAMILIES}
+    makers |= {"quant": make_quant, "tokenizers": make_tokenizers}
     parser.add_argument("what", nargs="*", help=f"what to make, of {', '.join(makers)}; all when left out")
     parser.add_argument("--out", type=Path, default=DATA, help="where to put it (default: %(default)s)")
     args = parser.parse_args()
