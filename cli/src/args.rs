@@ -20,6 +20,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Fetch a known model into the cache and print its path
     Pull(PullArgs),
+    /// Show metadata and tensors of a model, also of one that cannot run
+    Inspect(InspectArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -30,4 +32,14 @@ pub(crate) struct PullArgs {
     /// List the known models instead
     #[arg(long)]
     pub(crate) list: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// A known name, or a GGUF file: any part of a split one
+    #[arg(default_value = models::DEFAULT.name)]
+    pub(crate) model: String,
+    /// Print one JSON object, with all values in full
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use crate::fetch::FetchError;
+use crate::report::visible;
 use crate::settings::UsageError;
 
 /// Exit code for a failure of the program itself.
@@ -87,7 +88,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         }
         cause = error.source();
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

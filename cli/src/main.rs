@@ -10,6 +10,7 @@ mod failure;
 mod fetch;
 mod interrupt;
 mod models;
+mod report;
 mod settings;
 
 use std::panic;

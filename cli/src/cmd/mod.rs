@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod inspect;
 mod pull;
 
 use crate::args::Command;
@@ -9,6 +10,7 @@ use crate::interrupt::Interrupt;
 /// Runs one command to its end.
 pub(crate) fn run(command: Command, interrupt: &Interrupt) -> Result<(), Failure> {
     match command {
+        Command::Inspect(args) => inspect::run(args, interrupt),
         Command::Pull(args) => pull::run(args, interrupt),
     }
 }

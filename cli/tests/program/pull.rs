@@ -1,5 +1,4 @@
 //! `baton pull` as a program: exit codes, and what stays behind when it is stopped.
-#![cfg(unix)]
 
 use std::fs;
 use std::os::unix::fs::symlink;
