@@ -24,31 +24,38 @@ pub enum Looks {
     Json,
     /// A file of zeros.
     Zeros,
+    /// A file without bytes.
+    Empty,
     /// None of these.
     Unknown,
 }
 
 impl Looks {
+    /// How many bytes from the start of a file are enough.
+    pub const HEAD_BYTES: usize = 4096;
+
     /// Judges by the first bytes of a file.
     pub fn of(file: &[u8]) -> Looks {
-        let head = &file[..file.len().min(4096)];
+        let head = &file[..file.len().min(Looks::HEAD_BYTES)];
         let text = head.trim_ascii_start();
         let tag = |prefix: &str| {
             text.get(..prefix.len()).is_some_and(|t| t.eq_ignore_ascii_case(prefix.as_bytes()))
         };
         match head {
             [b'G', b'G', b'U', b'F', ..] => Looks::Gguf,
+            [] => Looks::Empty,
+            // The header's length, then the header. Before the others, since some lengths look like their magics.
+            [_, _, _, _, _, 0, 0, 0, b'{', ..] => Looks::Safetensors,
             // The old magics are 32-bit numbers, stored least significant byte first.
             [b'l' | b't' | b'a', b'm' | b'j', b'g', b'g', ..] | [b'f', b'm', b'g', b'g', ..] => {
                 Looks::Ggml
             }
             [b'P', b'K', 3, 4, ..] => Looks::Zip,
             [0x80, 2..=5, ..] => Looks::Pickle,
-            [_, _, _, _, _, 0, 0, 0, b'{', ..] => Looks::Safetensors,
             _ if head.starts_with(b"version https://git-lfs") => Looks::GitLfsPointer,
             _ if tag("<!doctype") || tag("<html") || tag("<?xml") => Looks::Html,
             _ if text.first() == Some(&b'{') => Looks::Json,
-            _ if !head.is_empty() && head.iter().all(|&byte| byte == 0) => Looks::Zeros,
+            _ if head.iter().all(|&byte| byte == 0) => Looks::Zeros,
             _ => Looks::Unknown,
         }
     }
@@ -63,6 +70,7 @@ impl Looks {
             Looks::GitLfsPointer => "; run `git lfs pull` where it came from",
             Looks::Json => "; give the model file, or the folder of a checkpoint",
             Looks::Zeros => "; the download is not finished: fetch it again",
+            Looks::Empty => "; fetch it again",
             Looks::Gguf | Looks::Unknown => "",
         }
     }
@@ -80,6 +88,7 @@ impl fmt::Display for Looks {
             Looks::GitLfsPointer => "a Git LFS pointer",
             Looks::Json => "JSON text",
             Looks::Zeros => "a file of zeros",
+            Looks::Empty => "an empty file",
             Looks::Unknown => "nothing known",
         })
     }
@@ -103,7 +112,9 @@ mod tests {
             (b"{\"architectures\": []}", Looks::Json),
             (&[0; 5000], Looks::Zeros),
             (b"hello", Looks::Unknown),
-            (b"", Looks::Unknown),
+            (b"", Looks::Empty),
+            (b"\x80\x02\0\0\0\0\0\0{", Looks::Safetensors),
+            (b"GGUF\x03\0\0\0{\0\0\0", Looks::Gguf),
         ];
         for (bytes, looks) in cases {
             assert_eq!(Looks::of(bytes), *looks);

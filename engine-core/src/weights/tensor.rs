@@ -142,7 +142,7 @@ impl TensorInfo {
         self.region
     }
 
-    /// Where in its file the tensor starts, in bytes.
+    /// Where in its file the tensor starts, in bytes. No alignment is promised: some writers keep none.
     pub fn offset(&self) -> usize {
         self.offset
     }

@@ -110,7 +110,7 @@ pub enum GgufFault {
         key: String,
     },
     /// The alignment of tensors is not one that the format allows.
-    #[error("`general.alignment` is {found}; it must be a power of two, 8 or more")]
+    #[error("`general.alignment` is {found}; it must be a power of two")]
     Alignment {
         /// The value, as text.
         found: String,

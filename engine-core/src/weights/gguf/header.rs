@@ -11,8 +11,6 @@ use super::value::{self, ValueFault};
 
 const MAX_DIMS: u32 = 4;
 const DEFAULT_ALIGNMENT: u64 = 32;
-/// The format's own lower bound; with it, every number in a tensor is aligned by its size.
-const MIN_ALIGNMENT: u64 = 8;
 /// Length of a key, a type number, a one-byte value.
 const MIN_ENTRY_BYTES: u64 = 8 + 4 + 1;
 /// Length of a name, number of dimensions, type number, offset.
@@ -110,7 +108,7 @@ fn name(cursor: &mut Cursor<'_>, reading: Reading) -> Result<String, GgufFault> 
 fn alignment(metadata: &Metadata) -> Result<u64, GgufFault> {
     let Some(value) = metadata.get("general.alignment") else { return Ok(DEFAULT_ALIGNMENT) };
     match value.as_u64() {
-        Some(n) if n.is_power_of_two() && n >= MIN_ALIGNMENT => Ok(n),
+        Some(n) if n.is_power_of_two() => Ok(n),
         Some(n) => Err(GgufFault::Alignment { found: n.to_string() }),
         None => Err(GgufFault::Alignment { found: describe(value) }),
     }

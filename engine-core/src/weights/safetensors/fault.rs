@@ -1,0 +1,118 @@
+//! What can be wrong with the bytes of one safetensors file.
+
+use thiserror::Error;
+
+use super::super::looks::Looks;
+
+/// What is wrong with a safetensors file.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SafetensorsFault {
+    /// The header does not start like one, and the file looks like something else.
+    #[error("is not a safetensors file: it looks like {looks}{}", looks.advice())]
+    NotSafetensors {
+        /// What it looks like.
+        looks: Looks,
+    },
+    /// The file ends before or inside its header.
+    #[error(
+        "is cut short or damaged: its header should take {needed} bytes after the first 8, and the file has {left}; \
+         fetch it again"
+    )]
+    HeaderCut {
+        /// Length of the header, as the file claims.
+        needed: u64,
+        /// Bytes there are after the first eight.
+        left: u64,
+    },
+    /// The header is not UTF-8 text.
+    #[error("is damaged: its header is not UTF-8 text (from byte {at} on)")]
+    NotUtf8 {
+        /// Where in the file the first bad byte is.
+        at: u64,
+    },
+    /// The header is JSON, but not an object.
+    #[error("has a header that is no JSON object; it starts with {found:?}")]
+    NotAnObject {
+        /// Its first character; `None` when it is blank.
+        found: Option<char>,
+    },
+    /// The header is not JSON, or an entry lacks something or holds something else than it must.
+    #[error("has a bad header: {0}")]
+    Json(#[source] serde_json::Error),
+    /// A tensor name that occurs twice.
+    #[error("tensor `{tensor}` occurs twice")]
+    DuplicateTensor {
+        /// The tensor.
+        tensor: String,
+    },
+    /// A tensor that ends before it starts.
+    #[error("tensor `{tensor}` has offsets the wrong way round: {begin} to {end}")]
+    Reversed {
+        /// The tensor.
+        tensor: String,
+        /// Its first offset.
+        begin: u64,
+        /// Its second offset.
+        end: u64,
+    },
+    /// The number of values, or of bits, does not fit in 64 bits.
+    #[error("tensor `{tensor}` claims an impossible size: {dims:?} values")]
+    Size {
+        /// The tensor.
+        tensor: String,
+        /// Its dimensions.
+        dims: Vec<u64>,
+    },
+    /// The bytes set aside for a tensor are not as many as its shape needs.
+    #[error(
+        "tensor `{tensor}` {dims:?} of {dtype} needs {needed} bytes, and its offsets give it {found}"
+    )]
+    WrongSize {
+        /// The tensor.
+        tensor: String,
+        /// Its dimensions.
+        dims: Vec<u64>,
+        /// Its type.
+        dtype: String,
+        /// What shape and type need, rounded up to whole bytes.
+        needed: u64,
+        /// What the offsets give.
+        found: u64,
+    },
+    /// A tensor that ends outside the file.
+    #[error(
+        "is cut short or damaged: tensor `{tensor}` ends at byte {end}, the file at byte {length} \
+         ({} bytes are missing); fetch it again", end.saturating_sub(*length)
+    )]
+    PastEnd {
+        /// The tensor that ends last.
+        tensor: String,
+        /// Where it ends; saturating.
+        end: u64,
+        /// Length of the file.
+        length: u64,
+    },
+    /// Bytes between two tensors that belong to neither.
+    #[error("is damaged: {bytes} bytes before tensor `{tensor}` belong to no tensor")]
+    Gap {
+        /// The tensor after the gap.
+        tensor: String,
+        /// Length of the gap.
+        bytes: u64,
+    },
+    /// Two tensors that share bytes.
+    #[error("tensors `{first}` and `{second}` overlap")]
+    Overlap {
+        /// The one that starts first.
+        first: String,
+        /// The one that starts inside it.
+        second: String,
+    },
+    /// Bytes behind the last tensor.
+    #[error("is damaged: {bytes} bytes behind the last tensor belong to no tensor")]
+    Trailing {
+        /// How many.
+        bytes: u64,
+    },
+}
