@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use engine_core::testing::GgufWriter;
-use engine_core::weights::{
-    Array, DType, Gguf, GgufError, GgufFault, GgufHeader, TensorType, Value,
-};
+use engine_core::weights::{Array, DType, Gguf, GgufFault, GgufHeader, TensorType, Value};
 
 /// A small file with every value type that the format has.
 fn good() -> GgufWriter {
@@ -113,35 +111,4 @@ fn unknown_types_can_be_listed_but_not_used() {
     assert!(message.contains("`odd`") && message.contains("31 (Q4_0_4_4)"), "{message}");
     let message = model.weights.get("odder").unwrap().dtype().unwrap_err().to_string();
     assert!(message.contains("type number 99,"), "{message}");
-}
-
-#[test]
-fn parts_open_from_any_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let part = |number: u16| {
-        GgufWriter::new()
-            .entry("split.no", Value::U16(number))
-            .entry("split.count", Value::U16(3))
-            .entry("split.tensors.count", Value::I32(2))
-    };
-    let parts = [
-        part(0).text("general.name", "split"),
-        part(1).tensor("a", &[8], DType::F32, &[1; 32]),
-        part(2).tensor("b", &[8], DType::F32, &[2; 32]),
-    ];
-    let name = |number: usize| format!("m-{number:05}-of-00003.gguf");
-    for (index, part) in parts.iter().enumerate() {
-        write(folder.path(), &name(index + 1), part);
-    }
-    for number in 1..=3 {
-        let model = Gguf::open(&folder.path().join(name(number))).unwrap();
-        assert_eq!(model.metadata.str("general.name"), Some("split"));
-        let b = model.weights.get("b").unwrap();
-        assert_eq!((b.region(), model.weights.slice(b).unwrap().bytes()), (2, &[2; 32][..]));
-    }
-    std::fs::remove_file(folder.path().join(name(2))).unwrap();
-    match Gguf::open(&folder.path().join(name(3))) {
-        Err(GgufError::MissingParts { missing, of: 3, .. }) => assert_eq!(missing, [name(2)]),
-        other => panic!("{other:?}"),
-    }
 }
