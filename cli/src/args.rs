@@ -1,12 +1,15 @@
-//! The flags as typed. What depends on several flags or on files is `settings`' business.
+//! The flags as typed. What they mean together, with files or on this machine is `settings`' business.
 
 use clap::{Parser, Subcommand};
 
 use crate::models;
 
 const NOTES: &str = "\
+A MODEL is a known name (`baton pull --list`), a GGUF file (any part of a split one), or a Hugging
+Face folder with config.json, tokenizer.json and *.safetensors.
+
 Exit codes: 0 fine, 1 failure inside Baton, 2 bad input or use, 130 stopped by Ctrl-C.
-Models are kept in baton/models in your cache folder ($XDG_CACHE_HOME, else ~/.cache).";
+Fetched models are kept in baton/models in your cache folder ($XDG_CACHE_HOME, else ~/.cache).";
 
 /// Runs language models on ordinary PCs.
 #[derive(Debug, Parser)]
@@ -18,12 +21,29 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Fetch a known model into the cache and print its path
     Pull(PullArgs),
-    /// Show metadata and tensors of a model, also of one that cannot run
     Inspect(InspectArgs),
 }
 
+/// Which model, before the other arguments or behind a flag.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelArgs {
+    /// Known name, GGUF file or Hugging Face folder
+    #[arg(value_name = "MODEL", default_value = models::DEFAULT.name)]
+    positional: String,
+    /// The same, wherever it stands
+    #[arg(short = 'm', long = "model", value_name = "MODEL", conflicts_with = "positional")]
+    flag: Option<String>,
+}
+
+impl ModelArgs {
+    /// The model as typed, or the default one.
+    pub(crate) fn model(&self) -> &str {
+        self.flag.as_deref().unwrap_or(&self.positional)
+    }
+}
+
+/// Fetch a known model into the cache and print its path
 #[derive(Debug, clap::Args)]
 pub(crate) struct PullArgs {
     /// Name of the model
@@ -34,11 +54,11 @@ pub(crate) struct PullArgs {
     pub(crate) list: bool,
 }
 
+/// Show metadata and tensors of a model, also of one that cannot run
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
-    /// A known name, or a GGUF file: any part of a split one
-    #[arg(default_value = models::DEFAULT.name)]
-    pub(crate) model: String,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// Print one JSON object, with all values in full
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use engine_core::weights::OpenError;
+
 use crate::fetch::FetchError;
 use crate::report::visible;
 use crate::settings::UsageError;
@@ -63,6 +65,12 @@ impl Failure {
 
 impl From<UsageError> for Failure {
     fn from(error: UsageError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
         Failure::input(error)
     }
 }

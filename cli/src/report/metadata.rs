@@ -9,8 +9,26 @@ use serde::{Serialize, Serializer};
 const MAX_TEXT: usize = 60;
 const MAX_ELEMENTS: usize = 4;
 
-/// A value on one line of a table.
-pub(crate) fn short(value: &Value) -> String {
+/// A metadata value of a file of either kind. As JSON it is in full: bytes that are not UTF-8 become replacement
+/// characters, and numbers that JSON lacks become null.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub(crate) enum MetadataValue<'a> {
+    Gguf(#[serde(serialize_with = "full")] &'a Value),
+    Json(&'a serde_json::Value),
+}
+
+impl MetadataValue<'_> {
+    /// On one line of a table, cut where it is long.
+    pub(crate) fn short(self) -> String {
+        match self {
+            MetadataValue::Gguf(value) => short(value),
+            MetadataValue::Json(value) => cut(&value.to_string()),
+        }
+    }
+}
+
+fn short(value: &Value) -> String {
     match value {
         Value::U8(n) => n.to_string(),
         Value::I8(n) => n.to_string(),
@@ -60,34 +78,34 @@ fn elements<T>(all: &[T], kind: &str, show: impl Fn(&T) -> String) -> String {
     text
 }
 
-/// Text with its control characters made visible, cut to a length that fits a line.
+/// Text in quotes, with its control characters made visible.
 fn quote(text: &str) -> String {
     let start: String = text.chars().take(MAX_TEXT).collect();
     let dots = if start.len() < text.len() { "…" } else { "" };
     format!("{start:?}{dots}")
 }
 
-/// A value in full, for JSON. Bytes that are not UTF-8 become replacement characters; numbers that JSON lacks, null.
-pub(crate) struct Full<'a>(pub(crate) &'a Value);
+fn cut(text: &str) -> String {
+    let start: String = text.chars().take(MAX_TEXT).collect();
+    if start.len() < text.len() { start + "…" } else { start }
+}
 
-impl Serialize for Full<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::U8(n) => n.serialize(serializer),
-            Value::I8(n) => n.serialize(serializer),
-            Value::U16(n) => n.serialize(serializer),
-            Value::I16(n) => n.serialize(serializer),
-            Value::U32(n) => n.serialize(serializer),
-            Value::I32(n) => n.serialize(serializer),
-            Value::U64(n) => n.serialize(serializer),
-            Value::I64(n) => n.serialize(serializer),
-            Value::F32(x) => x.serialize(serializer),
-            Value::F64(x) => x.serialize(serializer),
-            Value::Bool(b) => b.serialize(serializer),
-            Value::String(text) => text.serialize(serializer),
-            Value::NotUtf8(bytes) => Lossy(bytes).serialize(serializer),
-            Value::Array(array) => FullArray(array).serialize(serializer),
-        }
+fn full<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Value::U8(n) => n.serialize(serializer),
+        Value::I8(n) => n.serialize(serializer),
+        Value::U16(n) => n.serialize(serializer),
+        Value::I16(n) => n.serialize(serializer),
+        Value::U32(n) => n.serialize(serializer),
+        Value::I32(n) => n.serialize(serializer),
+        Value::U64(n) => n.serialize(serializer),
+        Value::I64(n) => n.serialize(serializer),
+        Value::F32(x) => x.serialize(serializer),
+        Value::F64(x) => x.serialize(serializer),
+        Value::Bool(b) => b.serialize(serializer),
+        Value::String(text) => text.serialize(serializer),
+        Value::NotUtf8(bytes) => Lossy(bytes).serialize(serializer),
+        Value::Array(array) => FullArray(array).serialize(serializer),
     }
 }
 
@@ -144,8 +162,14 @@ mod tests {
     }
 
     #[test]
+    fn values_of_json_files_are_cut_too() {
+        let value = serde_json::json!(["é".repeat(100)]);
+        assert_eq!(MetadataValue::Json(&value).short(), format!("[\"{}…", "é".repeat(58)));
+    }
+
+    #[test]
     fn json_keeps_numbers_as_they_are() {
-        let json = |value| serde_json::to_string(&Full(&value)).expect("JSON");
+        let json = |value| serde_json::to_string(&MetadataValue::Gguf(&value)).expect("JSON");
         assert_eq!(json(Value::F32(0.1)), "0.1");
         assert_eq!(json(Value::U64(u64::MAX)), u64::MAX.to_string());
         assert_eq!(json(Value::NotUtf8(vec![b'a', 0xff])), "\"a\u{fffd}\"");

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, Row, Table, presets};
 use serde::Serialize;
 
-pub(crate) use self::metadata::{Full, short};
+pub(crate) use self::metadata::MetadataValue;
 pub(crate) use self::tensors::{FormatUse, TensorRow};
 
 /// Text out of a file, without the control characters that could steer a terminal.

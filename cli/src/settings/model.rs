@@ -1,47 +1,32 @@
-//! From flags to checked settings: what the flags of a command mean together, and on this machine.
+//! Which model the user meant, and where it lies.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
-
+use super::UsageError;
 use crate::cache::Cache;
 use crate::failure::Failure;
 use crate::fetch::{self, Tools};
 use crate::interrupt::Interrupt;
 use crate::models::{self, KnownModel};
 
-/// Flags that make no sense on this machine or together.
-#[derive(Debug, Error, PartialEq)]
-#[non_exhaustive]
-pub(crate) enum UsageError {
-    #[error("no model is known by the name {name}; known: {}", known_names())]
-    UnknownModel { name: String },
-    #[error("no such file or folder: {path}", path = path.display())]
-    MissingModel { path: PathBuf },
-}
-
 /// A model as the user named it.
 #[derive(Debug, Clone)]
 pub(crate) enum ModelRef {
     /// One that can be fetched.
     Known(&'static KnownModel),
-    /// A file or folder that exists.
+    /// A file or folder, whether or not it exists.
     Path(PathBuf),
 }
 
 impl ModelRef {
-    /// A known name, or the path of something that exists.
+    /// A known name, or else a path.
     pub(crate) fn parse(text: &str) -> Result<ModelRef, UsageError> {
         let path = Path::new(text);
-        if let Some(model) = models::find(text) {
-            Ok(ModelRef::Known(model))
-        } else if path.exists() {
-            Ok(ModelRef::Path(path.to_owned()))
-        } else if looks_like_path(path) {
-            Err(UsageError::MissingModel { path: path.to_owned() })
-        } else {
-            Err(UsageError::UnknownModel { name: text.to_owned() })
+        match models::find(text) {
+            Some(model) => Ok(ModelRef::Known(model)),
+            None if path.exists() || looks_like_path(path) => Ok(ModelRef::Path(path.to_owned())),
+            None => Err(UsageError::UnknownModel { name: text.to_owned() }),
         }
     }
 
@@ -52,10 +37,10 @@ impl ModelRef {
             ModelRef::Known(model) => model,
         };
         let cache = Cache::of_user()?;
-        match cache.find(model) {
-            Some(path) => Ok(path),
-            None => Ok(fetch::fetch(model, &cache, &Tools::of_machine(), interrupt)?),
+        if let Some(path) = cache.find(model) {
+            return Ok(path);
         }
+        Ok(fetch::fetch(model, &cache, &Tools::of_machine(), interrupt)?)
     }
 }
 
@@ -72,13 +57,16 @@ pub(crate) fn known_model(name: &str) -> Result<&'static KnownModel, UsageError>
     models::find(name).ok_or_else(|| UsageError::UnknownModel { name: name.to_owned() })
 }
 
-/// Whether someone who typed this meant a path rather than a name.
+/// Whether someone who typed this meant a path and not a name.
 fn looks_like_path(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "gguf" || extension == "safetensors")
-        || path.components().count() > 1
+    is_model_file(path) || path.components().count() > 1
 }
 
-fn known_names() -> String {
+fn is_model_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "gguf" || extension == "safetensors")
+}
+
+pub(super) fn known_names() -> String {
     let names: Vec<&str> = models::KNOWN.iter().map(|model| model.name).collect();
     names.join(", ")
 }
@@ -88,22 +76,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_a_known_name_or_an_existing_path() {
+    fn a_model_is_a_known_name_or_a_path() {
         assert!(matches!(ModelRef::parse("smollm2-135m"), Ok(ModelRef::Known(_))));
-        assert!(matches!(ModelRef::parse(env!("CARGO_MANIFEST_DIR")), Ok(ModelRef::Path(_))));
+        for path in [env!("CARGO_MANIFEST_DIR"), "missing.gguf", "missing/folder"] {
+            assert!(matches!(ModelRef::parse(path), Ok(ModelRef::Path(_))), "{path}");
+        }
     }
 
     #[test]
     fn a_mistyped_name_lists_the_known_ones() {
         let error = ModelRef::parse("smolm2").expect_err("unknown");
         assert!(error.to_string().contains("known: smollm2-135m"), "{error}");
-    }
-
-    #[test]
-    fn a_missing_file_is_not_taken_for_a_name() {
-        for path in ["no-such-model.gguf", "no/such/folder"] {
-            let error = ModelRef::parse(path).expect_err("missing");
-            assert_eq!(error, UsageError::MissingModel { path: path.into() });
-        }
     }
 }
