@@ -1,3 +1,21 @@
 //! Runs ops on the CPU.
+//!
+//! Buffers are host memory, one submit runs on a team of threads, and kernels are chosen for the instruction sets that
+//! the CPU has when the backend is made. The crate knows ops and no models. Unsafe code is in `table`, `threads` and
+//! `kernels` only.
+#![deny(unsafe_code)]
 
+mod arena;
+mod backend;
+mod host;
+#[allow(unsafe_code, reason = "raw access to vectors, and to columns that threads share")]
 pub mod kernels;
+mod ops;
+#[allow(unsafe_code, reason = "calls kernels for instruction sets that it detected")]
+mod table;
+#[allow(unsafe_code, reason = "memory that threads share")]
+mod threads;
+mod wave;
+
+pub use backend::{CpuBackend, CpuOptions};
+pub use table::{Isa, KernelTable};

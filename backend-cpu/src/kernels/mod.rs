@@ -3,4 +3,5 @@
 pub mod activations;
 pub mod args;
 pub mod dequant;
+pub mod heads;
 pub mod scalar;

@@ -1,0 +1,236 @@
+//! Buffers by number, and views of them resolved to slices. Knows no op.
+
+use bytemuck::Pod;
+use engine_core::backend::{BufferId, HostSlice};
+use engine_core::op::View;
+use engine_core::weights::DType;
+use half::f16;
+
+use crate::threads::{Conflict, MatrixMut, Memory};
+
+/// All buffers of a backend. Every view given to it must lie inside its buffer and, but for bytes, be of the format
+/// asked for and aligned to it; anything else is a bug of the caller and panics.
+#[derive(Default)]
+pub(crate) struct Arena {
+    buffers: Vec<Option<Buffer>>,
+}
+
+enum Buffer {
+    Own(Memory),
+    Imported(HostSlice),
+}
+
+impl Arena {
+    /// A new buffer of zeros, or `None` when the system has no room for it.
+    pub(crate) fn alloc(&mut self, len: usize) -> Option<BufferId> {
+        Some(self.add(Buffer::Own(Memory::new(len)?)))
+    }
+
+    /// A read-only buffer that is `slice` itself.
+    pub(crate) fn import(&mut self, slice: HostSlice) -> BufferId {
+        self.add(Buffer::Imported(slice))
+    }
+
+    fn add(&mut self, buffer: Buffer) -> BufferId {
+        let vacant = self.buffers.iter().position(Option::is_none);
+        let index = vacant.unwrap_or_else(|| {
+            self.buffers.push(None);
+            self.buffers.len() - 1
+        });
+        self.buffers[index] = Some(buffer);
+        BufferId(index.try_into().expect("far fewer than 2³² buffers are ever made"))
+    }
+
+    /// Gives a buffer back. Returns how many bytes of memory that frees.
+    pub(crate) fn free(&mut self, id: BufferId) -> usize {
+        let buffer = self.buffers.get_mut(id.0 as usize).and_then(Option::take);
+        match buffer.unwrap_or_else(|| panic!("{id:?} is freed but does not exist")) {
+            Buffer::Own(memory) => memory.len(),
+            Buffer::Imported(_) => 0,
+        }
+    }
+
+    /// Ends all loans of memory.
+    pub(crate) fn reclaim(&mut self) {
+        for buffer in self.buffers.iter_mut().flatten() {
+            if let Buffer::Own(memory) = buffer {
+                memory.reclaim();
+            }
+        }
+    }
+
+    /// The stored bytes of a view of any format.
+    pub(crate) fn bytes(&self, view: &View) -> Result<&[u8], Conflict> {
+        let start = view.offset.as_usize();
+        let range = start..start + view.bytes().as_usize();
+        match self.buffer(view.buffer) {
+            Buffer::Own(memory) => memory.lend(range),
+            Buffer::Imported(slice) => {
+                let bytes = slice.bytes();
+                Ok(bytes.get(range.clone()).unwrap_or_else(|| {
+                    panic!("bytes {range:?} are not inside a buffer of {}", bytes.len())
+                }))
+            }
+        }
+    }
+
+    /// The values of an f32 view.
+    pub(crate) fn f32s(&self, view: &View) -> Result<&[f32], Conflict> {
+        check_format(view, DType::F32);
+        Ok(cast(self.bytes(view)?, view))
+    }
+
+    /// The values of an f16 view.
+    pub(crate) fn f16s(&self, view: &View) -> Result<&[f16], Conflict> {
+        check_format(view, DType::F16);
+        Ok(cast(self.bytes(view)?, view))
+    }
+
+    /// The values of a view of numbers.
+    pub(crate) fn i32s(&self, view: &View) -> Result<&[i32], Conflict> {
+        check_format(view, DType::I32);
+        Ok(cast(self.bytes(view)?, view))
+    }
+
+    /// An f32 view to write.
+    pub(crate) fn f32s_mut(&self, view: &View) -> Result<MatrixMut<'_, f32>, Conflict> {
+        check_format(view, DType::F32);
+        self.matrix_mut(view)
+    }
+
+    /// An f16 view to write.
+    pub(crate) fn f16s_mut(&self, view: &View) -> Result<MatrixMut<'_, f16>, Conflict> {
+        check_format(view, DType::F16);
+        self.matrix_mut(view)
+    }
+
+    /// A view of numbers to write.
+    pub(crate) fn i32s_mut(&self, view: &View) -> Result<MatrixMut<'_, i32>, Conflict> {
+        check_format(view, DType::I32);
+        self.matrix_mut(view)
+    }
+
+    /// The bytes of a view, to fill from outside.
+    pub(crate) fn bytes_mut(&mut self, view: &View) -> &mut [u8] {
+        let start = view.offset.as_usize();
+        let end = start + view.bytes().as_usize();
+        let memory = match self.buffers.get_mut(view.buffer.0 as usize) {
+            Some(Some(Buffer::Own(memory))) => memory,
+            Some(Some(Buffer::Imported(_))) => panic!("{:?} is read-only", view.buffer),
+            _ => panic!("{:?} does not exist", view.buffer),
+        };
+        let len = memory.len();
+        memory
+            .bytes()
+            .get_mut(start..end)
+            .unwrap_or_else(|| panic!("bytes {start}..{end} are not inside a buffer of {len}"))
+    }
+
+    fn matrix_mut<T: Pod>(&self, view: &View) -> Result<MatrixMut<'_, T>, Conflict> {
+        let start = view.offset.as_usize();
+        let bytes = match self.buffer(view.buffer) {
+            Buffer::Own(memory) => memory.lend_mut(start..start + view.bytes().as_usize())?,
+            Buffer::Imported(_) => panic!("{:?} is read-only", view.buffer),
+        };
+        let values = bytemuck::try_cast_slice_mut(bytes)
+            .unwrap_or_else(|error| panic!("{view:?} cannot be used in place: {error}"));
+        Ok(MatrixMut::new(values, view.columns() as usize))
+    }
+
+    fn buffer(&self, id: BufferId) -> &Buffer {
+        let buffer = self.buffers.get(id.0 as usize).and_then(Option::as_ref);
+        buffer.unwrap_or_else(|| panic!("{id:?} does not exist"))
+    }
+}
+
+fn check_format(view: &View, dtype: DType) {
+    assert_eq!(view.dtype, dtype, "{view:?} has another format than its op wants");
+}
+
+fn cast<'a, T: Pod>(bytes: &'a [u8], view: &View) -> &'a [T] {
+    bytemuck::try_cast_slice(bytes)
+        .unwrap_or_else(|error| panic!("{view:?} cannot be used in place: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use engine_core::backend::HostRegion;
+    use planner::Bytes;
+
+    use super::*;
+
+    fn view(buffer: BufferId, offset: u64, shape: [u32; 2], dtype: DType) -> View {
+        View { buffer, offset: Bytes::new(offset), shape, dtype }
+    }
+
+    #[test]
+    fn numbers_of_freed_buffers_are_used_again() {
+        let mut arena = Arena::default();
+        let [a, b] = [64, 128].map(|len| arena.alloc(len).unwrap());
+        assert_ne!(a, b);
+        assert_eq!(arena.free(a), 64);
+        assert_eq!(arena.alloc(8), Some(a));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut arena = Arena::default();
+        let buffer = arena.alloc(64).unwrap();
+        let whole = view(buffer, 0, [2, 8], DType::F32);
+        arena.f32s_mut(&whole).unwrap().values()[15] = 3.0;
+        assert_eq!(arena.f32s(&whole), Err(Conflict));
+        arena.reclaim();
+        assert_eq!(arena.f32s(&view(buffer, 32, [1, 8], DType::F32)).unwrap()[7], 3.0);
+        arena.bytes_mut(&view(buffer, 4, [1, 1], DType::I32)).copy_from_slice(&7i32.to_le_bytes());
+        assert_eq!(arena.i32s(&view(buffer, 0, [1, 2], DType::I32)).unwrap(), [0, 7]);
+    }
+
+    #[test]
+    fn imported_memory_is_read_in_place() {
+        let mut arena = Arena::default();
+        let region = HostRegion::new(vec![1u8, 2, 3, 4]);
+        let buffer = arena.import(HostSlice::new(region.clone(), 1..4).unwrap());
+        let bytes = arena.bytes(&view(buffer, 1, [1, 2], DType::I8)).unwrap();
+        assert_eq!(bytes.as_ptr(), region.bytes()[2..].as_ptr());
+        assert_eq!(arena.free(buffer), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "BufferId(0) is read-only")]
+    fn imported_memory_is_not_written() {
+        let mut arena = Arena::default();
+        let slice = HostSlice::new(HostRegion::new(vec![0u8; 4]), 0..4).unwrap();
+        let buffer = arena.import(slice);
+        let _ = arena.f32s_mut(&view(buffer, 0, [1, 1], DType::F32));
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes 32..72 are not inside a buffer of 64")]
+    fn views_lie_inside_their_buffer() {
+        let mut arena = Arena::default();
+        let buffer = arena.alloc(64).unwrap();
+        let _ = arena.f32s(&view(buffer, 32, [1, 10], DType::F32));
+    }
+
+    #[test]
+    #[should_panic(expected = "another format")]
+    fn formats_are_checked() {
+        let mut arena = Arena::default();
+        let buffer = arena.alloc(64).unwrap();
+        let _ = arena.f32s(&view(buffer, 0, [1, 1], DType::F16));
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot be used in place")]
+    fn values_are_aligned() {
+        let mut arena = Arena::default();
+        let buffer = arena.alloc(64).unwrap();
+        let _ = arena.f32s(&view(buffer, 2, [1, 1], DType::F32));
+    }
+
+    #[test]
+    #[should_panic(expected = "BufferId(3) does not exist")]
+    fn unknown_buffers_are_named() {
+        let _ = Arena::default().f32s(&view(BufferId(3), 0, [1, 1], DType::F32));
+    }
+}

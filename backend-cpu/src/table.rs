@@ -1,0 +1,138 @@
+//! Which instruction sets this CPU has, and the kernels of one of them behind safe calls.
+
+use std::fmt;
+use std::ops::Range;
+
+use engine_core::op::{Activation, RopePairs};
+use half::f16;
+
+use crate::kernels::activations::{Activations, Q8Block};
+use crate::kernels::args::{ColumnsMut, TokenRows, WeightRows};
+use crate::kernels::heads::Heads;
+use crate::kernels::scalar;
+
+/// An instruction set that there are kernels for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Isa {
+    /// What every CPU of the build's target has.
+    Scalar,
+}
+
+impl Isa {
+    /// All of them, the most capable last.
+    pub const ALL: &[Isa] = &[Isa::Scalar];
+
+    fn is_detected(self) -> bool {
+        match self {
+            Isa::Scalar => true,
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Isa::Scalar => "scalar",
+        })
+    }
+}
+
+/// The kernels of one instruction set. Having a table is the proof that this CPU has the instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelTable {
+    isa: Isa,
+}
+
+/// Calls the kernel of a table's instruction set.
+macro_rules! call {
+    ($table:expr, $module:ident::$kernel:ident($($arg:expr),*)) => {
+        match $table.isa {
+            Isa::Scalar => scalar::$module::$kernel($($arg),*),
+        }
+    };
+}
+
+impl KernelTable {
+    /// The kernels for `isa`, or `None` when this CPU lacks it.
+    pub fn for_isa(isa: Isa) -> Option<KernelTable> {
+        isa.is_detected().then_some(KernelTable { isa })
+    }
+
+    /// The kernels for the most capable instruction set of this CPU.
+    pub fn detect() -> KernelTable {
+        let best = Isa::ALL.iter().rev().find_map(|&isa| KernelTable::for_isa(isa));
+        best.expect("every CPU runs the scalar kernels")
+    }
+
+    /// The instruction set.
+    pub fn isa(self) -> Isa {
+        self.isa
+    }
+
+    /// See [`scalar::matmul::matmul`].
+    pub fn matmul(
+        self,
+        w: WeightRows<'_>,
+        x: Activations<'_>,
+        tokens: TokenRows<'_>,
+        y: &mut ColumnsMut<'_>,
+    ) {
+        call!(self, matmul::matmul(w, x, tokens, y));
+    }
+
+    /// See [`scalar::quant::quantise`].
+    pub fn quantise(self, x: &[f32], out: &mut [Q8Block]) {
+        call!(self, quant::quantise(x, out));
+    }
+
+    /// See [`scalar::attention::attention`].
+    pub fn attention(
+        self,
+        heads: &Heads<'_>,
+        kv_head: usize,
+        tokens: Range<usize>,
+        out: &mut ColumnsMut<'_>,
+    ) {
+        call!(self, attention::attention(heads, kv_head, tokens, out));
+    }
+
+    /// See [`scalar::norm::rms_norm`].
+    pub fn rms_norm(self, x: &mut [f32], weight: &[f32], weight_offset: f32, eps: f32) {
+        call!(self, norm::rms_norm(x, weight, weight_offset, eps));
+    }
+
+    /// See [`scalar::norm::softmax`].
+    pub fn softmax(self, x: &mut [f32]) {
+        call!(self, norm::softmax(x));
+    }
+
+    /// See [`scalar::rope::rotate`].
+    pub fn rotate(self, head: &mut [f32], cos: &[f32], sin: &[f32], pairs: RopePairs) {
+        call!(self, rope::rotate(head, cos, sin, pairs));
+    }
+
+    /// See [`scalar::glu::glu`].
+    pub fn glu(self, activation: Activation, gate: &[f32], y: &mut [f32]) {
+        call!(self, glu::glu(activation, gate, y));
+    }
+
+    /// See [`scalar::glu::soft_cap`].
+    pub fn soft_cap(self, y: &mut [f32], cap: f32) {
+        call!(self, glu::soft_cap(y, cap));
+    }
+
+    /// See [`scalar::add::add_scaled`].
+    pub fn add_scaled(self, factor: f32, x: &[f32], y: &mut [f32]) {
+        call!(self, add::add_scaled(factor, x, y));
+    }
+
+    /// See [`scalar::add::scale`].
+    pub fn scale(self, factor: f32, y: &mut [f32]) {
+        call!(self, add::scale(factor, y));
+    }
+
+    /// See [`scalar::convert::to_f16`].
+    pub fn to_f16(self, x: &[f32], y: &mut [f16]) {
+        call!(self, convert::to_f16(x, y));
+    }
+}
