@@ -8,4 +8,5 @@ pub mod backend;
 pub mod op;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod tokenizer;
 pub mod weights;
