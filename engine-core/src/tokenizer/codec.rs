@@ -6,6 +6,7 @@ use std::fmt;
 use tokenizers::tokenizer::AddedVocabulary;
 use tokenizers::{Model, OffsetReferential, OffsetType, PreTokenizer};
 
+use super::chat::StandIns;
 use super::error::LibraryError;
 use super::pieces::Pieces;
 use super::stream::{TextStart, TextStream};
@@ -70,8 +71,7 @@ impl Tokenizer {
             Specials::Literal => &self.literal,
             Specials::Parse => self.parts.library.get_added_vocabulary(),
         };
-        self.encode_with(added, text)
-            .map_err(|source| TokenizerError::Encode { n_bytes: text.len(), source })
+        self.encode_with(added, text, |c| c)
     }
 
     /// The ids of a text that starts a sequence: [`encode`](Self::encode), then [`begun`](Self::begun). An end token is
@@ -96,13 +96,41 @@ impl Tokenizer {
         ids
     }
 
+    /// The ids of a rendered conversation: control tokens are parsed, and only then do stand-ins become the characters
+    /// they stand for.
+    pub(super) fn encode_rendered(
+        &self,
+        text: &str,
+        stand_ins: &StandIns,
+    ) -> Result<Vec<TokenId>, TokenizerError> {
+        self.encode_with(self.parts.library.get_added_vocabulary(), text, |c| stand_ins.reveal(c))
+    }
+
+    /// Cuts at `added` tokens, then maps characters, then lets the model work.
     fn encode_with(
         &self,
         added: &AddedVocabulary,
         text: &str,
+        reveal: impl Fn(char) -> char,
+    ) -> Result<Vec<TokenId>, TokenizerError> {
+        self.try_encode(added, text, reveal)
+            .map_err(|source| TokenizerError::Encode { n_bytes: text.len(), source })
+    }
+
+    fn try_encode(
+        &self,
+        added: &AddedVocabulary,
+        text: &str,
+        reveal: impl Fn(char) -> char,
     ) -> Result<Vec<TokenId>, LibraryError> {
         let library = &self.parts.library;
         let mut words = added.extract_and_normalize(library.get_normalizer(), text);
+        words.normalize(|part| {
+            if part.get().chars().any(|c| reveal(c) != c) {
+                part.map(&reveal);
+            }
+            Ok(())
+        })?;
         if let Some(pre_tokenizer) = library.get_pre_tokenizer() {
             pre_tokenizer.pre_tokenize(&mut words)?;
         }
@@ -193,6 +221,25 @@ impl Tokenizer {
     /// Whether encoding puts a space before a text.
     pub(super) fn has_space_prefix(&self) -> bool {
         self.parts.space_prefix
+    }
+
+    /// Texts of all tokens that are looked for in text and are control tokens, or are not.
+    fn added_texts(&self, special: bool) -> impl Iterator<Item = &str> {
+        let added = self.parts.library.get_added_vocabulary().get_added_tokens_decoder();
+        added
+            .values()
+            .filter(move |token| token.special == special)
+            .map(|token| token.content.as_str())
+    }
+
+    /// Texts that become control tokens where control tokens are parsed.
+    pub(super) fn control_texts(&self) -> impl Iterator<Item = &str> {
+        self.added_texts(true)
+    }
+
+    /// Texts that are always tokens of their own and no control tokens.
+    pub(super) fn user_defined_texts(&self) -> impl Iterator<Item = &str> {
+        self.added_texts(false)
     }
 
     /// The model's chat template, as written in its files.

@@ -3,6 +3,7 @@
 //! Owns vocabularies, pre-tokenizers, control tokens, the streaming decoder, stop strings and chat templates. Knows
 //! nothing of tensors, batches or sampling.
 
+mod chat;
 mod codec;
 mod error;
 mod gguf;
@@ -14,6 +15,7 @@ mod stream;
 mod token;
 mod vocabulary;
 
+pub use chat::{Chat, ChatTemplate, Clock, Message, Rendered, TemplateError};
 pub use codec::{ControlText, Specials, Tokenizer};
 pub use error::{LibraryError, TokenizerError};
 pub use stop::{StopFilter, StopText};
