@@ -9,6 +9,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from fixtures.chats import write_chats
 from fixtures.families import FAMILIES, Family
 from fixtures.folder import write_folder
 from fixtures.gguf_file import gguf_tensors, write_gguf
@@ -69,11 +70,16 @@ def make_tokenizers(data: Path) -> None:
     make_vocabularies(data / "tokenizers")
 
 
+def make_chat(data: Path) -> None:
+    """Chat templates and what they render to, as `data`/chat.json."""
+    write_chats(data / "chat.json")
+
+
 def main() -> None:
     """Parses the command line and makes what it names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     makers = {family.name: partial(make_family, family) for family in FAMILIES}
-    makers |= {"quant": make_quant, "tokenizers": make_tokenizers}
+    makers |= {"quant": make_quant, "tokenizers": make_tokenizers, "chat": make_chat}
     parser.add_argument("what", nargs="*", help=f"what to make, of {', '.join(makers)}; all when left out")
     parser.add_argument("--out", type=Path, default=DATA, help="where to put it (default: %(default)s)")
     args = parser.parse_args()
