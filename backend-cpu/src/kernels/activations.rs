@@ -16,8 +16,10 @@ pub struct Q8Block {
     pub values: [i8; BLOCK],
     /// The largest magnitude over 127.
     pub scale: f32,
-    /// Sums of `scale · values[i]` over each half, for weights with a minimum. In f32: a half float would overflow.
-    pub sums: [f32; 2],
+    /// Sum of `scale · values[i]`, for weights with a minimum. In f32: a half float would overflow.
+    pub sum: f32,
+    /// The same over each half, for weights with a minimum for each 16.
+    pub half_sums: [f32; 2],
 }
 
 /// Rows of `width` items.
@@ -35,6 +37,11 @@ impl<'a, T> Rows<'a, T> {
     pub fn new(items: &'a [T], width: usize) -> Self {
         assert!(items.len().is_multiple_of(width), "whole rows of activations");
         Rows { items, width }
+    }
+
+    /// All rows, one after the other.
+    pub fn items(&self) -> &'a [T] {
+        self.items
     }
 
     /// Items in a row.

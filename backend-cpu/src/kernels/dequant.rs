@@ -205,3 +205,36 @@ fn iq4_xs(block: &[u8; 136], out: &mut [f32; 256]) {
         scale * f32::from(IQ4_STEPS[usize::from(nibble(&block[8 + run * 16..], i % 32))])
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use safetensors::SafeTensors;
+
+    use super::*;
+    use crate::kernels::activations::Form;
+
+    /// Blocks with their values, written by the script that makes the fixtures.
+    #[test]
+    fn every_format_equals_the_reference() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine-core/tests/data/quant");
+        let file = std::fs::read(folder.join("dequant.safetensors")).unwrap();
+        let tensors = SafeTensors::deserialize(&file).unwrap();
+        for &dtype in DType::ALL.iter().filter(|&&d| Form::of(d).is_some() && d != DType::F32) {
+            let bytes = tensors.tensor(&format!("{dtype}.blocks")).unwrap().data();
+            let expected = tensors.tensor(&format!("{dtype}.values")).unwrap().data();
+            let (expected, _) = expected.as_chunks::<4>();
+            let mut values = vec![0.0; expected.len()];
+            dequantise_row(dtype, bytes, &mut values);
+            for (i, (value, expected)) in values.iter().zip(expected).enumerate() {
+                let expected = f32::from_le_bytes(*expected);
+                assert_eq!(
+                    value.to_bits(),
+                    expected.to_bits(),
+                    "{dtype} value {i}: not {expected}"
+                );
+            }
+        }
+    }
+}

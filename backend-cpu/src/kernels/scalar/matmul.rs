@@ -1,10 +1,12 @@
-//! Matrix products by turning weights into f32 and adding up.
+//! Matrix products.
 
-use crate::kernels::activations::{Activations, BLOCK};
+use super::lanes::Scalar;
+use crate::kernels::activations::{Activations, Rows};
 use crate::kernels::args::{ColumnsMut, TokenRows, WeightRows};
 use crate::kernels::dequant::dequantise_row;
+use crate::kernels::matmul::{Product, dispatch};
 
-/// `y = x · wᵀ`, column `i` of `y` being row `i` of `w`.
+/// `y = x · wᵀ` for the listed rows of `x` and `y`; column `i` of `y` belongs to row `i` of `w`.
 ///
 /// # Panics
 /// If shapes do not fit each other, or the form of `x` is not that of the weights.
@@ -14,24 +16,26 @@ pub fn matmul(
     tokens: TokenRows<'_>,
     y: &mut ColumnsMut<'_>,
 ) {
-    assert_eq!(y.width(), w.n(), "a column of the result for each weight row");
+    match x {
+        Activations::Q8(x) => dispatch(Scalar, Product { w, x, tokens, y }),
+        Activations::F32(x) => float_matmul(w, x, tokens, y),
+    }
+}
+
+fn float_matmul(
+    w: WeightRows<'_>,
+    x: Rows<'_, f32>,
+    tokens: TokenRows<'_>,
+    y: &mut ColumnsMut<'_>,
+) {
+    assert_eq!(w.k(), x.width(), "rows of weights and activations are alike");
+    assert_eq!(w.n(), y.width(), "a column of the result for each weight row");
     let mut row = vec![0.0; w.k()];
     for n in 0..w.n() {
         dequantise_row(w.dtype(), w.row(n), &mut row);
         for t in 0..tokens.len() {
-            let dot = match x {
-                Activations::F32(x) => dot(&row, x.row(tokens.x(t))),
-                Activations::Q8(x) => {
-                    let blocks = row.chunks_exact(BLOCK).zip(x.row(tokens.x(t)));
-                    blocks.map(|(w, x)| x.scale * dot(w, &x.values.map(f32::from))).sum()
-                }
-            };
-            y.row_mut(tokens.y(t))[n] = dot;
+            let products = row.iter().zip(x.row(tokens.x(t))).map(|(w, x)| w * x);
+            y.row_mut(tokens.y(t))[n] = products.sum();
         }
     }
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    debug_assert_eq!(a.len(), b.len(), "rows of one length");
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -4,6 +4,7 @@ pub mod add;
 pub mod attention;
 pub mod convert;
 pub mod glu;
+mod lanes;
 pub mod matmul;
 pub mod norm;
 pub mod quant;

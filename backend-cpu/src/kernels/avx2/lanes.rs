@@ -1,0 +1,185 @@
+//! Eight weight rows at a time in 256-bit registers.
+
+use std::arch::x86_64::*;
+
+use crate::kernels::activations::Q8Block;
+use crate::kernels::matmul::{
+    FloatFormat, FloatLanes, FloatUnit, Format, Lanes, Product, RowGroup, Unit, float_product,
+    product,
+};
+
+/// The unit of AVX2, FMA and F16C.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+impl Avx2 {
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) fn new() -> Self {
+        Avx2(())
+    }
+}
+
+impl Unit for Avx2 {
+    fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn with_features<F: Format>(unit: Avx2, p: Product<'_, '_, Q8Block>) {
+            product::<Avx2, F>(unit, p);
+        }
+        // SAFETY: an `Avx2` is only made where the features are enabled.
+        unsafe { with_features::<F>(self, p) }
+    }
+}
+
+/// Defines operations of [`Lanes`] that are a few instructions on registers.
+macro_rules! instructions {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $out:ty { $body:expr })*) => {
+        $(#[inline(always)]
+        fn $name(self, $($arg: $type),*) -> $out {
+            // SAFETY: an `Avx2` is only made where the features are enabled.
+            unsafe { $body }
+        })*
+    };
+}
+
+impl Lanes for Avx2 {
+    const COUNT: usize = 8;
+    const NARROW_MAX: i32 = i16::MAX as i32;
+
+    type Words = __m256i;
+    type Floats = __m256;
+
+    #[inline(always)]
+    fn words(self, rows: &RowGroup<'_>, at: usize) -> __m256i {
+        let w = |i| i32::from_le_bytes(*rows.part(i, at));
+        // SAFETY: an `Avx2` is only made where the features are enabled.
+        unsafe { _mm256_setr_epi32(w(0), w(1), w(2), w(3), w(4), w(5), w(6), w(7)) }
+    }
+
+    #[inline(always)]
+    fn quads(self, rows: &RowGroup<'_>, at: usize) -> [__m256i; 4] {
+        let row = |i| rows.part::<16>(i, at).as_ptr().cast();
+        // SAFETY: an `Avx2` is only made where the features are enabled; a part has the sixteen bytes that are read.
+        unsafe {
+            let row = |i| _mm_loadu_si128(row(i));
+            // Row i in the low half, row i + 4 in the high one; then each half is turned on its own.
+            let a = _mm256_set_m128i(row(4), row(0));
+            let b = _mm256_set_m128i(row(5), row(1));
+            let c = _mm256_set_m128i(row(6), row(2));
+            let d = _mm256_set_m128i(row(7), row(3));
+            let (ab_low, ab_high) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+            let (cd_low, cd_high) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+            [
+                _mm256_unpacklo_epi64(ab_low, cd_low),
+                _mm256_unpackhi_epi64(ab_low, cd_low),
+                _mm256_unpacklo_epi64(ab_high, cd_high),
+                _mm256_unpackhi_epi64(ab_high, cd_high),
+            ]
+        }
+    }
+
+    instructions! {
+        fn splat(word: u32) -> __m256i { _mm256_set1_epi32(word as i32) }
+        fn and(a: __m256i, b: __m256i) -> __m256i { _mm256_and_si256(a, b) }
+        fn or(a: __m256i, b: __m256i) -> __m256i { _mm256_or_si256(a, b) }
+        fn add(a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi32(a, b) }
+        fn sub(a: __m256i, b: __m256i) -> __m256i { _mm256_sub_epi32(a, b) }
+        fn shl(a: __m256i, bits: u32) -> __m256i { _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
+        fn shr(a: __m256i, bits: u32) -> __m256i { _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
+        fn shr_signed(a: __m256i, bits: u32) -> __m256i { _mm256_sra_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
+        fn look_up(table: &[i8; 16], bytes: __m256i) -> __m256i {
+            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())), bytes)
+        }
+        fn widen(sum: __m256i, narrow: __m256i) -> __m256i {
+            _mm256_add_epi32(sum, _mm256_madd_epi16(narrow, _mm256_set1_epi16(1)))
+        }
+        fn to_floats(ints: __m256i) -> __m256 { _mm256_cvtepi32_ps(ints) }
+        fn low_half(halves: __m256i) -> __m256 {{
+            let low = _mm256_and_si256(halves, _mm256_set1_epi32(0xffff));
+            let packed = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256::<1>(low));
+            _mm256_cvtph_ps(packed)
+        }}
+        fn bits_to_floats(bits: __m256i) -> __m256 { _mm256_castsi256_ps(bits) }
+        fn splat_float(value: f32) -> __m256 { _mm256_set1_ps(value) }
+        fn mul(a: __m256, b: __m256) -> __m256 { _mm256_mul_ps(a, b) }
+        fn mul_add(a: __m256, b: __m256, c: __m256) -> __m256 { _mm256_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn multiply_add(
+        self,
+        signed: bool,
+        narrow: __m256i,
+        weights: __m256i,
+        activations: [i8; 4],
+    ) -> __m256i {
+        let x = i32::from_le_bytes(activations.map(|x| x as u8));
+        // SAFETY: an `Avx2` is only made where the features are enabled.
+        unsafe {
+            let x = _mm256_set1_epi32(x);
+            // The instruction takes unsigned times signed bytes, so a weight's sign goes to the activation, whose
+            // negative is a byte since it is not −128; the weight's magnitude, up to 128, is an unsigned byte.
+            let (w, x) = if signed {
+                (_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
+            } else {
+                (weights, x)
+            };
+            _mm256_add_epi16(narrow, _mm256_maddubs_epi16(w, x))
+        }
+    }
+
+    #[inline(always)]
+    fn store(self, floats: __m256, out: &mut [f32]) {
+        let mut all = [0.0; Self::COUNT];
+        // SAFETY: an `Avx2` is only made where the features are enabled; the array has eight values.
+        unsafe { _mm256_storeu_ps(all.as_mut_ptr(), floats) }
+        out.copy_from_slice(&all[..out.len()]);
+    }
+}
+
+impl FloatUnit for Avx2 {
+    fn float_product<F: FloatFormat>(self, p: Product<'_, '_, f32>) {
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn with_features<F: FloatFormat>(unit: Avx2, p: Product<'_, '_, f32>) {
+            float_product::<Avx2, F>(unit, p);
+        }
+        // SAFETY: an `Avx2` is only made where the features are enabled.
+        unsafe { with_features::<F>(self, p) }
+    }
+}
+
+impl FloatLanes for Avx2 {
+    #[inline(always)]
+    fn f32s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m256 {
+        let part = rows.part::<32>(row, at);
+        // SAFETY: an `Avx2` is only made where the features are enabled; the part has the bytes that are read.
+        unsafe { _mm256_loadu_ps(part.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn f16s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m256 {
+        let part = rows.part::<16>(row, at);
+        // SAFETY: an `Avx2` is only made where the features are enabled; the part has the bytes that are read.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(part.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn bf16s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m256 {
+        let part = rows.part::<16>(row, at);
+        // SAFETY: an `Avx2` is only made where the features are enabled; the part has the bytes that are read.
+        unsafe {
+            let low_halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(part.as_ptr().cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(low_halves))
+        }
+    }
+
+    #[inline(always)]
+    fn sum(self, floats: __m256) -> f32 {
+        // SAFETY: an `Avx2` is only made where the features are enabled.
+        unsafe {
+            let four =
+                _mm_add_ps(_mm256_castps256_ps128(floats), _mm256_extractf128_ps::<1>(floats));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+}
