@@ -58,6 +58,12 @@ impl HostSlice {
         Some(HostSlice { region, range })
     }
 
+    /// All of `region`.
+    pub fn whole(region: Arc<HostRegion>) -> HostSlice {
+        let range = 0..region.bytes().len();
+        HostSlice { region, range }
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.region.bytes()[self.range.clone()]

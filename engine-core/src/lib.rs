@@ -5,8 +5,32 @@
 #![deny(unsafe_code)]
 
 pub mod backend;
+mod batch;
+mod cancel;
+mod engine;
+mod error;
+mod executor;
+mod kv;
+pub mod model;
 pub mod op;
+pub mod perplexity;
+mod request;
+mod runner;
+mod sampler;
+mod schedule;
+mod scratch;
+mod session;
+mod stats;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tokenizer;
 pub mod weights;
+
+pub use cancel::Cancel;
+pub use engine::{Engine, EngineOptions, KvFormat};
+pub use error::EngineError;
+pub use executor::MemoryNeed;
+pub use request::{Prompt, Request};
+pub use sampler::{Sampler, SamplerError, Sampling};
+pub use session::{Event, FinishReason, Generation, Session};
+pub use stats::Stats;

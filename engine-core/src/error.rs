@@ -1,0 +1,124 @@
+//! Why a model could not be loaded or a request not be answered.
+
+use std::path::PathBuf;
+
+use planner::Bytes;
+use thiserror::Error;
+
+use crate::backend::BackendError;
+use crate::executor::ExecutorError;
+use crate::kv::KvError;
+use crate::model::ModelError;
+use crate::sampler::SamplerError;
+use crate::tokenizer::{TemplateError, TokenizerError};
+use crate::weights::OpenError;
+
+/// Why a model could not be loaded or a request not be answered.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The files cannot be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The files describe a model that cannot be run.
+    #[error("{}: {error}", path.display())]
+    Model {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ModelError,
+    },
+    /// The files hold a tokenizer that cannot be used.
+    #[error("{}: {error}", path.display())]
+    BadTokenizer {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: TokenizerError,
+    },
+    /// A text cannot be tokenised.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The model's chat template refused a conversation.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A device failed or refused.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A sampling setting is out of range, or the model computed nonsense.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// The KV cache is full.
+    #[error(transparent)]
+    Kv(#[from] KvError),
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The KV cache and the activations do not fit in memory.
+    #[error(
+        "a context of {n_ctx} tokens needs {needed} (KV cache {kv}, activations {scratch}) but {free} of memory \
+         are free; {}", fitting(*n_ctx_fitting)
+    )]
+    ContextTooLarge {
+        /// Tokens asked for.
+        n_ctx: u32,
+        /// Memory that they need.
+        needed: Bytes,
+        /// Of it, for KV cells.
+        kv: Bytes,
+        /// Of it, for activations and inputs.
+        scratch: Bytes,
+        /// Memory free.
+        free: Bytes,
+        /// The most tokens that would fit.
+        n_ctx_fitting: u32,
+    },
+    /// The prompt leaves no room for an answer.
+    #[error(
+        "the prompt has {n_prompt} tokens; with a context of {n_ctx} it can have at most {}; shorten it or ask for \
+         a larger context", n_ctx.saturating_sub(1)
+    )]
+    PromptTooLong {
+        /// Tokens of the prompt.
+        n_prompt: usize,
+        /// Tokens of the context.
+        n_ctx: u32,
+    },
+    /// There is nothing to continue: the prompt has no tokens.
+    #[error("the prompt has no tokens")]
+    EmptyPrompt,
+    /// A token id that the model does not have.
+    #[error("token id {id} is not in the vocabulary of {n_vocab} tokens")]
+    UnknownToken {
+        /// The id.
+        id: u32,
+        /// Size of the vocabulary.
+        n_vocab: u32,
+    },
+    /// A setting outside what makes sense.
+    #[error("{option} is {found}; it must be {range}")]
+    OptionOutOfRange {
+        /// The setting.
+        option: &'static str,
+        /// Its value.
+        found: u32,
+        /// What would do.
+        range: &'static str,
+    },
+}
+
+fn fitting(n_ctx: u32) -> String {
+    match n_ctx {
+        0 => "none would fit".into(),
+        n => format!("{n} tokens would fit"),
+    }
+}
+
+impl From<ExecutorError> for EngineError {
+    fn from(error: ExecutorError) -> EngineError {
+        match error {
+            ExecutorError::Backend(error) => EngineError::Backend(error),
+            ExecutorError::Cancelled => EngineError::Cancelled,
+        }
+    }
+}

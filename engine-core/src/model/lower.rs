@@ -1,0 +1,190 @@
+//! Turns a shard and the views of one pass into a list of ops. The same list is run and priced.
+
+use super::config::{FfnConfig, LayerConfig, ModelConfig};
+use super::shard::Shard;
+use super::tensors::{AttentionTensors, FfnTensors, Gated, ModelTensors, Network, Projection};
+use crate::kv::KvViews;
+use crate::op::{
+    Add, AddBias, Attention, CombineExperts, GatherRows, Glu, MatMul, MatMulExperts, Op, RmsNorm,
+    Rope, RouteExperts, ScatterRows, SoftCap, View,
+};
+use crate::scratch::PassViews;
+
+/// Everything a shard's ops may touch on one device in one pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Lowering<'a> {
+    /// Hyperparameters.
+    pub config: &'a ModelConfig,
+    /// Weights, as the device sees them.
+    pub tensors: &'a ModelTensors<View>,
+    /// KV cells of each layer.
+    pub kv: &'a [KvViews],
+    /// Activations and inputs, cut to the size of the pass.
+    pub pass: &'a PassViews,
+}
+
+impl Lowering<'_> {
+    /// Appends the ops of `shard`.
+    pub fn lower(&self, shard: Shard, ops: &mut Vec<Op>) {
+        match shard {
+            Shard::Embedding => ops.push(Op::GatherRows(GatherRows {
+                table: self.tensors.embedding,
+                rows: self.pass.token_ids,
+                y: self.pass.residual,
+                scale: self.config.embedding_scale,
+            })),
+            Shard::Attention { layer } => self.attention(layer as usize, ops),
+            Shard::Ffn { layer } => self.ffn(&self.tensors.layers[layer as usize].ffn, ops),
+            Shard::Output => self.output(ops),
+        }
+    }
+
+    fn attention(&self, layer: usize, ops: &mut Vec<Op>) {
+        let (config, pass) = (self.config, self.pass);
+        let tensors = &self.tensors.layers[layer].attention;
+        let layer_config = config.layers[layer];
+        let kv = self.kv[layer];
+        ops.push(self.norm(pass.residual, tensors.norm, pass.hidden));
+        project(pass.hidden, &tensors.q, pass.q, ops);
+        project(pass.hidden, &tensors.k, pass.k, ops);
+        project(pass.hidden, &tensors.v, pass.v, ops);
+        self.norm_heads(tensors, ops);
+        ops.push(self.rope(pass.q, layer_config));
+        ops.push(self.rope(pass.k, layer_config));
+        for (x, table) in [(pass.k, kv.k), (pass.v, kv.v)] {
+            ops.push(Op::ScatterRows(ScatterRows { x, rows: pass.cells_written, table }));
+        }
+        ops.push(Op::Attention(Attention {
+            q: pass.q,
+            k: kv.k,
+            v: kv.v,
+            cells: pass.cells_seen,
+            spans: pass.spans,
+            out: pass.heads,
+            n_head: config.n_head,
+            n_kv_head: config.n_kv_head,
+            scale: config.attention_scale,
+            soft_cap: config.attention_soft_cap,
+            window: layer_config.window,
+        }));
+        project(pass.heads, &tensors.out, pass.hidden, ops);
+        self.add_to_residual(tensors.post_norm, ops);
+    }
+
+    /// Normalises each head of q and k, where the family does.
+    fn norm_heads(&self, tensors: &AttentionTensors<View>, ops: &mut Vec<Op>) {
+        let Some([q_norm, k_norm]) = tensors.qk_norm else { return };
+        let key_dim = self.config.key_dim;
+        for (x, weight) in [(self.pass.q, q_norm), (self.pass.k, k_norm)] {
+            let heads = x.reshape(x.rows() * (x.columns() / key_dim), key_dim);
+            ops.push(self.norm(heads, weight, heads));
+        }
+    }
+
+    fn rope(&self, x: View, layer: LayerConfig) -> Op {
+        Op::Rope(Rope {
+            x,
+            positions: self.pass.positions,
+            inv_freq: self.pass.inv_freq[layer.rope],
+            head_dim: self.config.key_dim,
+            pairs: self.config.rope_pairs,
+            magnitude: self.config.ropes[layer.rope].magnitude(),
+        })
+    }
+
+    fn ffn(&self, tensors: &FfnTensors<View>, ops: &mut Vec<Op>) {
+        ops.push(self.norm(self.pass.residual, tensors.norm, self.pass.hidden));
+        match &tensors.network {
+            Network::Dense(gated) => self.dense(gated, ops),
+            Network::Experts { router, experts } => self.experts(*router, experts, ops),
+        }
+        self.add_to_residual(tensors.post_norm, ops);
+    }
+
+    fn dense(&self, gated: &Gated<View>, ops: &mut Vec<Op>) {
+        let pass = self.pass;
+        ops.push(Op::MatMul(MatMul { x: pass.hidden, w: gated.gate, y: pass.gate }));
+        ops.push(Op::MatMul(MatMul { x: pass.hidden, w: gated.up, y: pass.up }));
+        ops.push(self.glu());
+        ops.push(Op::MatMul(MatMul { x: pass.gate, w: gated.down, y: pass.hidden }));
+    }
+
+    fn experts(&self, router: View, all: &Gated<std::sync::Arc<[View]>>, ops: &mut Vec<Op>) {
+        let FfnConfig::Experts(config) = self.config.ffn else {
+            unreachable!("expert tensors are bound only for a config with experts")
+        };
+        let pass = self.pass;
+        let routing = pass.routing.expect("scratch of a config with experts has routing views");
+        ops.push(Op::MatMul(MatMul { x: pass.hidden, w: router, y: routing.logits }));
+        ops.push(Op::RouteExperts(RouteExperts {
+            logits: routing.logits,
+            experts: routing.experts,
+            shares: routing.shares,
+            normalise: config.normalise,
+        }));
+        let product = |x, w: &std::sync::Arc<[View]>, y| {
+            Op::MatMulExperts(MatMulExperts { x, w: w.clone(), experts: routing.experts, y })
+        };
+        ops.push(product(pass.hidden, &all.gate, pass.gate));
+        ops.push(product(pass.hidden, &all.up, pass.up));
+        ops.push(self.glu());
+        ops.push(product(pass.gate, &all.down, routing.down));
+        ops.push(Op::CombineExperts(CombineExperts {
+            x: routing.down,
+            shares: routing.shares,
+            y: pass.hidden,
+        }));
+    }
+
+    fn output(&self, ops: &mut Vec<Op>) {
+        let pass = self.pass;
+        let rows = pass.output_hidden;
+        ops.push(Op::GatherRows(GatherRows {
+            table: pass.residual,
+            rows: pass.output_rows,
+            y: rows,
+            scale: 1.0,
+        }));
+        ops.push(self.norm(rows, self.tensors.output_norm, rows));
+        ops.push(Op::MatMul(MatMul { x: rows, w: self.tensors.output, y: pass.logits }));
+        if let Some(cap) = self.config.final_soft_cap {
+            ops.push(Op::SoftCap(SoftCap { y: pass.logits, cap }));
+        }
+    }
+
+    fn norm(&self, x: View, weight: View, y: View) -> Op {
+        Op::RmsNorm(RmsNorm {
+            x,
+            weight,
+            y,
+            eps: self.config.norm_eps,
+            weight_offset: self.config.norm_offset,
+        })
+    }
+
+    fn glu(&self) -> Op {
+        Op::Glu(Glu {
+            gate: self.pass.gate,
+            up: self.pass.up,
+            y: self.pass.gate,
+            activation: self.config.family.activation,
+        })
+    }
+
+    /// Adds the hidden state, normalised first where the family does, to the residual.
+    fn add_to_residual(&self, post_norm: Option<View>, ops: &mut Vec<Op>) {
+        let hidden = self.pass.hidden;
+        if let Some(weight) = post_norm {
+            ops.push(self.norm(hidden, weight, hidden));
+        }
+        ops.push(Op::Add(Add { x: hidden, y: self.pass.residual }));
+    }
+}
+
+/// `y = x · wᵀ + b`.
+fn project(x: View, projection: &Projection<View>, y: View, ops: &mut Vec<Op>) {
+    ops.push(Op::MatMul(MatMul { x, w: projection.weight, y }));
+    if let Some(bias) = projection.bias {
+        ops.push(Op::AddBias(AddBias { bias, y }));
+    }
+}

@@ -1,0 +1,79 @@
+//! Runs tokens of sequences through the model: ubatches, KV cells and the executor together.
+
+use crate::batch::{BatchToken, PassInputs, ubatches};
+use crate::cancel::Cancel;
+use crate::error::EngineError;
+use crate::executor::Executor;
+use crate::kv::{KvCells, SeqId};
+use crate::scratch::PassLimits;
+
+/// A model with its KV cells.
+pub(crate) struct Runner {
+    executor: Executor,
+    cells: KvCells,
+    limits: PassLimits,
+    n_vocab: usize,
+    logits: Vec<f32>,
+}
+
+impl Runner {
+    /// `limits` are those that the executor's memory was laid out for.
+    pub(crate) fn new(executor: Executor, limits: PassLimits, n_vocab: u32) -> Runner {
+        let cells = KvCells::new(limits.n_cells);
+        Runner { executor, cells, limits, n_vocab: n_vocab as usize, logits: Vec::new() }
+    }
+
+    /// Tokens of `seq` whose KV cells are filled.
+    pub(crate) fn len(&self, seq: SeqId) -> usize {
+        self.cells.of(seq).len()
+    }
+
+    /// Forgets all but the first `len` tokens of `seq`.
+    pub(crate) fn truncate(&mut self, seq: SeqId, len: usize) {
+        self.cells.truncate(seq, len);
+    }
+
+    /// Runs `tokens`, each the next one of its sequence, and hands over the logits of those that want them, in order.
+    ///
+    /// # Errors
+    /// No free cells, a device failure, or a cancelled run. Sequences then keep the tokens of the passes that were
+    /// finished.
+    pub(crate) fn run(
+        &mut self,
+        tokens: &[BatchToken],
+        cancel: &Cancel,
+        mut on_logits: impl FnMut(&mut [f32]) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        for ubatch in ubatches(tokens, self.limits) {
+            self.pass(ubatch, cancel)?;
+            for row in self.logits.chunks_exact_mut(self.n_vocab) {
+                on_logits(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, ubatch: &[BatchToken], cancel: &Cancel) -> Result<(), EngineError> {
+        let before = self.cells.lengths(ubatch.iter().map(|token| token.seq));
+        let result = self.extend_and_run(ubatch, cancel);
+        if result.is_err() {
+            for (seq, len) in before {
+                self.cells.truncate(seq, len);
+            }
+        }
+        result
+    }
+
+    fn extend_and_run(
+        &mut self,
+        ubatch: &[BatchToken],
+        cancel: &Cancel,
+    ) -> Result<(), EngineError> {
+        for token in ubatch {
+            self.cells.extend(token.seq, 1)?;
+        }
+        let inputs = PassInputs::gather(ubatch, &self.cells);
+        self.executor.run(&inputs, cancel, &mut self.logits)?;
+        Ok(())
+    }
+}

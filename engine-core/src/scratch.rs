@@ -1,0 +1,183 @@
+//! Activation space of one device: which array lies where, laid out once for the largest pass.
+//!
+//! Knows sizes only; the owner of the buffer says which one it is.
+
+use planner::Bytes;
+
+use crate::backend::BufferId;
+use crate::model::{FfnConfig, ModelConfig};
+use crate::op::View;
+use crate::weights::DType;
+
+/// Arrays start at multiples of this, so that vector loads never cross a cache line.
+const ALIGNMENT: u64 = 64;
+
+/// Limits of any one pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassLimits {
+    /// Tokens.
+    pub n_tokens: u32,
+    /// Tokens whose logits are wanted.
+    pub n_outputs: u32,
+    /// KV cells seen by all sequences together.
+    pub n_cells: u32,
+}
+
+/// Views of a pass: inputs written by the host, activations, results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PassViews {
+    /// `[1, n_tokens]` I32.
+    pub token_ids: View,
+    /// `[n_tokens, 3]` I32.
+    pub positions: View,
+    /// `[1, n_tokens]` I32: the KV cell of each token.
+    pub cells_written: View,
+    /// `[1, n_cells]` I32: cells of all sequences of the pass, each sequence in order.
+    pub cells_seen: View,
+    /// `[n_tokens, 2]` I32: each token's range of `cells_seen`.
+    pub spans: View,
+    /// `[1, n_outputs]` I32: tokens whose logits are wanted.
+    pub output_rows: View,
+    /// `[1, n_rot / 2]` f32 for each rotation of the model.
+    pub inv_freq: Vec<View>,
+    /// `[n_tokens, n_embd]`.
+    pub residual: View,
+    /// `[n_tokens, n_embd]`: input of a block, then its result.
+    pub hidden: View,
+    /// `[n_tokens, n_head · key_dim]`.
+    pub q: View,
+    /// `[n_tokens, n_kv_head · key_dim]`.
+    pub k: View,
+    /// `[n_tokens, n_kv_head · value_dim]`.
+    pub v: View,
+    /// `[n_tokens, n_head · value_dim]`.
+    pub heads: View,
+    /// `[n_tokens, n_ff]`, with experts `[n_tokens · n_used, n_ff]`.
+    pub gate: View,
+    /// Like `gate`.
+    pub up: View,
+    /// Present in models with experts.
+    pub routing: Option<RoutingViews>,
+    /// `[n_outputs, n_embd]`.
+    pub output_hidden: View,
+    /// `[n_outputs, n_vocab]`.
+    pub logits: View,
+}
+
+/// Views that only models with experts need.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RoutingViews {
+    /// `[n_tokens, n_expert]` f32.
+    pub logits: View,
+    /// `[n_tokens, n_used]` I32.
+    pub experts: View,
+    /// `[n_tokens, n_used]` f32.
+    pub shares: View,
+    /// `[n_tokens · n_used, n_embd]` f32.
+    pub down: View,
+}
+
+/// Places arrays one after the other.
+struct Layout {
+    buffer: BufferId,
+    end: Bytes,
+}
+
+impl Layout {
+    fn place(&mut self, rows: u32, columns: u32, dtype: DType) -> View {
+        let view = View { buffer: self.buffer, offset: self.end, shape: [rows, columns], dtype };
+        self.end = (self.end + view.bytes()).align_up(ALIGNMENT);
+        view
+    }
+
+    fn f32(&mut self, rows: u32, columns: u32) -> View {
+        self.place(rows, columns, DType::F32)
+    }
+
+    fn i32(&mut self, rows: u32, columns: u32) -> View {
+        self.place(rows, columns, DType::I32)
+    }
+}
+
+impl PassViews {
+    /// Lays out the largest pass in `buffer`; gives the views and the size that the buffer must have.
+    pub fn layout(
+        config: &ModelConfig,
+        limits: PassLimits,
+        buffer: BufferId,
+    ) -> (PassViews, Bytes) {
+        let mut layout = Layout { buffer, end: Bytes::ZERO };
+        let n = limits.n_tokens;
+        let (ffn_rows, n_ff) = match config.ffn {
+            FfnConfig::Dense { n_ff } => (n, n_ff),
+            FfnConfig::Experts(experts) => (n * experts.n_used, experts.n_ff),
+        };
+        let views = PassViews {
+            token_ids: layout.i32(1, n),
+            positions: layout.i32(n, 3),
+            cells_written: layout.i32(1, n),
+            cells_seen: layout.i32(1, limits.n_cells),
+            spans: layout.i32(n, 2),
+            output_rows: layout.i32(1, limits.n_outputs),
+            inv_freq: config.ropes.iter().map(|rope| layout.f32(1, rope.n_rot / 2)).collect(),
+            residual: layout.f32(n, config.n_embd),
+            hidden: layout.f32(n, config.n_embd),
+            q: layout.f32(n, config.query_width()),
+            k: layout.f32(n, config.key_width()),
+            v: layout.f32(n, config.value_width()),
+            heads: layout.f32(n, config.attention_width()),
+            gate: layout.f32(ffn_rows, n_ff),
+            up: layout.f32(ffn_rows, n_ff),
+            routing: RoutingViews::layout(config, n, &mut layout),
+            output_hidden: layout.f32(limits.n_outputs, config.n_embd),
+            logits: layout.f32(limits.n_outputs, config.n_vocab),
+        };
+        (views, layout.end)
+    }
+
+    /// The same arrays cut to the size of one pass.
+    pub fn cut(&self, pass: PassLimits) -> PassViews {
+        let PassLimits { n_tokens, n_outputs, n_cells } = pass;
+        let rows = |view: View, n: u32| View { shape: [n, view.columns()], ..view };
+        let columns = |view: View, n: u32| View { shape: [1, n], ..view };
+        // With experts, a token has several rows.
+        let ffn_rows = self.gate.rows() / self.residual.rows() * n_tokens;
+        PassViews {
+            token_ids: columns(self.token_ids, n_tokens),
+            positions: rows(self.positions, n_tokens),
+            cells_written: columns(self.cells_written, n_tokens),
+            cells_seen: columns(self.cells_seen, n_cells),
+            spans: rows(self.spans, n_tokens),
+            output_rows: columns(self.output_rows, n_outputs),
+            inv_freq: self.inv_freq.clone(),
+            residual: rows(self.residual, n_tokens),
+            hidden: rows(self.hidden, n_tokens),
+            q: rows(self.q, n_tokens),
+            k: rows(self.k, n_tokens),
+            v: rows(self.v, n_tokens),
+            heads: rows(self.heads, n_tokens),
+            gate: rows(self.gate, ffn_rows),
+            up: rows(self.up, ffn_rows),
+            routing: self.routing.map(|routing| RoutingViews {
+                logits: rows(routing.logits, n_tokens),
+                experts: rows(routing.experts, n_tokens),
+                shares: rows(routing.shares, n_tokens),
+                down: rows(routing.down, ffn_rows),
+            }),
+            output_hidden: rows(self.output_hidden, n_outputs),
+            logits: rows(self.logits, n_outputs),
+        }
+    }
+}
+
+impl RoutingViews {
+    fn layout(config: &ModelConfig, n: u32, layout: &mut Layout) -> Option<RoutingViews> {
+        let FfnConfig::Experts(experts) = config.ffn else { return None };
+        Some(RoutingViews {
+            logits: layout.f32(n, experts.n_expert),
+            experts: layout.i32(n, experts.n_used),
+            shares: layout.f32(n, experts.n_used),
+            down: layout.f32(n * experts.n_used, config.n_embd),
+        })
+    }
+}
