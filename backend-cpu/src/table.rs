@@ -8,6 +8,8 @@ use half::f16;
 
 use crate::kernels::activations::{Activations, Q8Block};
 use crate::kernels::args::{ColumnsMut, TokenRows, WeightRows};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::avx2;
 use crate::kernels::heads::Heads;
 use crate::kernels::scalar;
 
@@ -16,16 +18,29 @@ use crate::kernels::scalar;
 pub enum Isa {
     /// What every CPU of the build's target has.
     Scalar,
+    /// AVX2 with FMA and F16C: x86 since 2013.
+    Avx2,
 }
 
 impl Isa {
     /// All of them, the most capable last.
-    pub const ALL: &[Isa] = &[Isa::Scalar];
+    pub const ALL: &[Isa] = &[Isa::Scalar, Isa::Avx2];
 
+    #[cfg(target_arch = "x86_64")]
     fn is_detected(self) -> bool {
         match self {
             Isa::Scalar => true,
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
         }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn is_detected(self) -> bool {
+        self == Isa::Scalar
     }
 }
 
@@ -33,6 +48,7 @@ impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Isa::Scalar => "scalar",
+            Isa::Avx2 => "AVX2",
         })
     }
 }
@@ -44,11 +60,22 @@ pub struct KernelTable {
 }
 
 /// Calls the kernel of a table's instruction set.
+#[cfg(target_arch = "x86_64")]
 macro_rules! call {
     ($table:expr, $module:ident::$kernel:ident($($arg:expr),*)) => {
         match $table.isa {
             Isa::Scalar => scalar::$module::$kernel($($arg),*),
+            // SAFETY: a table of this instruction set is only made on a CPU that has it.
+            Isa::Avx2 => unsafe { avx2::$module::$kernel($($arg),*) },
         }
+    };
+}
+
+/// Calls the kernel of the only instruction set there can be a table of.
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! call {
+    ($table:expr, $module:ident::$kernel:ident($($arg:expr),*)) => {
+        scalar::$module::$kernel($($arg),*)
     };
 }
 
@@ -85,15 +112,28 @@ impl KernelTable {
         call!(self, quant::quantise(x, out));
     }
 
-    /// See [`scalar::attention::attention`].
-    pub fn attention(
+    /// See [`scalar::attention::attend_tokens`].
+    pub fn attend_tokens(
         self,
         heads: &Heads<'_>,
         kv_head: usize,
         tokens: Range<usize>,
         out: &mut ColumnsMut<'_>,
+        scratch: &mut Vec<f32>,
     ) {
-        call!(self, attention::attention(heads, kv_head, tokens, out));
+        call!(self, attention::attend_tokens(heads, kv_head, tokens, out, scratch));
+    }
+
+    /// See [`scalar::attention::attend_cells`].
+    pub fn attend_cells(
+        self,
+        heads: &Heads<'_>,
+        kv_head: usize,
+        token: usize,
+        cells: Range<usize>,
+        partial: &mut [f32],
+    ) {
+        call!(self, attention::attend_cells(heads, kv_head, token, cells, partial));
     }
 
     /// See [`scalar::norm::rms_norm`].

@@ -40,10 +40,18 @@ pub enum KvCells<'a> {
     F16(&'a [f16]),
 }
 
+/// Most cells that are attended to at once on behalf of one token.
+pub const PIECE: usize = 256;
+
 impl<'a> Heads<'a> {
     /// Heads of `q` for each head of `k`.
     pub fn group(&self) -> usize {
         self.n_head / self.n_kv_head
+    }
+
+    /// Values of a partial result of one head: its sum, then the largest score and the sum of exponentials.
+    pub fn partial_len(&self) -> usize {
+        self.value_dim + 2
     }
 
     /// The query of head `head` of token `token`.

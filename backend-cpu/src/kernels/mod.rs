@@ -3,8 +3,10 @@
 pub mod activations;
 pub mod args;
 #[cfg(target_arch = "x86_64")]
-pub mod avx2;
+pub(crate) mod avx2;
 pub mod dequant;
 pub mod heads;
 mod matmul;
 pub mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod vector;

@@ -62,7 +62,7 @@ impl<'m> Task<'m> {
             Task::MatMul(task) => task.work(kernels, quantised),
             Task::RmsNorm(task) => task.work(kernels),
             Task::Rope(task) => task.work(kernels),
-            Task::Attention(task) => task.work(kernels),
+            Task::Attention(task) => task.work(kernels, scratch),
             Task::Glu(task) => task.work(kernels, scratch),
             Task::Add(task) => task.work(kernels),
             Task::SoftCap(task) => task.work(kernels),

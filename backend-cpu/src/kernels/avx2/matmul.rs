@@ -10,7 +10,7 @@ use crate::kernels::matmul::{Product, dispatch, dispatch_floats};
 /// # Safety
 /// The CPU has AVX2, FMA and F16C.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub fn matmul(
+pub(crate) fn matmul(
     w: WeightRows<'_>,
     x: Activations<'_>,
     tokens: TokenRows<'_>,

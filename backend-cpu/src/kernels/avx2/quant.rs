@@ -10,7 +10,7 @@ use crate::kernels::scalar::quant::{quantise_block, scale_of};
 /// # Safety
 /// The CPU has AVX2, FMA and F16C.
 #[target_feature(enable = "avx2,fma,f16c")]
-pub fn quantise(x: &[f32], out: &mut [Q8Block]) {
+pub(crate) fn quantise(x: &[f32], out: &mut [Q8Block]) {
     let (blocks, rest) = x.as_chunks::<BLOCK>();
     assert!(rest.is_empty() && blocks.len() == out.len(), "32 values for each block");
     for (x, out) in blocks.iter().zip(out) {

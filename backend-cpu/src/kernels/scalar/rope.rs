@@ -2,20 +2,21 @@
 
 use engine_core::op::RopePairs;
 
-/// Rotates pair `i` of `head` by the angle whose cosine and sine are `cos[i]` and `sin[i]`; values beyond the pairs stay.
+/// Turns each pair: `head[i] = head[i] · cos[i] + head[partner of i] · sin[i]`. So of a pair turned by an angle, both
+/// have its cosine, the first has minus its sine and the second its sine. Values beyond `cos` stay.
 ///
 /// # Panics
-/// If `cos` and `sin` differ in length or the head has not so many pairs.
+/// If `cos` and `sin` differ in length, are not whole pairs, or are longer than the head.
 pub fn rotate(head: &mut [f32], cos: &[f32], sin: &[f32], pairs: RopePairs) {
     let n = cos.len();
-    assert!(sin.len() == n && 2 * n <= head.len(), "a cosine and a sine for each pair");
-    for i in 0..n {
-        let (first, second) = match pairs {
-            RopePairs::Adjacent => (2 * i, 2 * i + 1),
-            RopePairs::Halves => (i, i + n),
+    assert!(sin.len() == n && n <= head.len() && n.is_multiple_of(2), "factors of whole pairs");
+    for pair in 0..n / 2 {
+        let (a, b) = match pairs {
+            RopePairs::Adjacent => (2 * pair, 2 * pair + 1),
+            RopePairs::Halves => (pair, pair + n / 2),
         };
-        let (x, y) = (head[first], head[second]);
-        head[first] = x * cos[i] - y * sin[i];
-        head[second] = x * sin[i] + y * cos[i];
+        let (x, y) = (head[a], head[b]);
+        head[a] = x * cos[a] + y * sin[a];
+        head[b] = y * cos[b] + x * sin[b];
     }
 }
