@@ -104,6 +104,22 @@ fn parts_of_two_models_do_not_mix() {
     }
 }
 
+#[test]
+fn raw_pieces_are_told_from_damaged_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = part(0, 1).to_bytes();
+    for (name, is_piece) in
+        [("m.gguf-split-a", true), ("m.gguf.part1of2", true), ("m.gguf", false), ("m.bak", false)]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        let error = Gguf::open(&path).unwrap_err();
+        assert_eq!(matches!(error, GgufError::RawPiece { .. }), is_piece, "{error}");
+        std::fs::write(&path, &whole).unwrap();
+        assert!(Gguf::open(&path).is_ok());
+    }
+}
+
 const INDEX: &str = "model.safetensors.index.json";
 
 /// A safetensors file with one tensor of four bytes.
@@ -180,9 +196,13 @@ fn an_index_that_lies() {
         error(&checkpoint(&[("x.safetensors", &a), ("y.safetensors", &b), (INDEX, index)]))
     };
     let absent = with(br#"{"weight_map":{"a":"x.safetensors","c":"x.safetensors"}}"#);
-    assert!(matches!(absent, CheckpointError::IndexTensor { tensor, .. } if tensor == "c"));
+    assert!(
+        matches!(absent, CheckpointError::IndexTensor { tensor, .. } if tensor.as_str() == "c")
+    );
     let elsewhere = with(br#"{"weight_map":{"a":"y.safetensors","b":"x.safetensors"}}"#);
-    assert!(matches!(elsewhere, CheckpointError::IndexTensor { tensor, .. } if tensor == "a"));
+    assert!(
+        matches!(elsewhere, CheckpointError::IndexTensor { tensor, .. } if tensor.as_str() == "a")
+    );
     for file in ["../x.safetensors", "/etc/passwd", "sub/x.safetensors", "..", ""] {
         let index = format!(r#"{{"weight_map":{{"a":"{file}"}}}}"#);
         let error = with(index.as_bytes());

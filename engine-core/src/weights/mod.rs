@@ -12,6 +12,7 @@ mod parts;
 mod safetensors;
 mod store;
 mod tensor;
+mod text;
 
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dtype::{Block, DType};
@@ -23,3 +24,4 @@ pub use open::{ModelFiles, OpenError};
 pub use safetensors::{SafetensorsFault, SafetensorsHeader};
 pub use store::{DuplicateTensor, WeightFile, Weights};
 pub use tensor::{Shape, TensorInfo, TensorType, UnknownFormat};
+pub use text::{Listed, Name};

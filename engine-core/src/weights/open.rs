@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::folder::file_names;
 use super::looks::Looks;
 use super::parts::PartName;
+use super::text::Listed;
 use super::{Checkpoint, CheckpointError, Gguf, GgufError, Weights};
 
 /// An open model.
@@ -75,7 +76,7 @@ pub enum OpenError {
         folder: PathBuf,
     },
     /// The folder holds more than one model.
-    #[error("{}: holds {} models: {}; name one of them", folder.display(), models.len(), models.join(", "))]
+    #[error("{}: holds {} models: {}; name one of them", folder.display(), models.len(), Listed(models))]
     SeveralModels {
         /// The folder.
         folder: PathBuf,

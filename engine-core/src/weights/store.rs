@@ -6,6 +6,7 @@ use std::sync::Arc;
 use planner::Bytes;
 use thiserror::Error;
 
+use super::text::Name;
 use super::{TensorInfo, UnknownFormat};
 use crate::backend::{HostRegion, HostSlice};
 
@@ -24,7 +25,7 @@ pub struct WeightFile {
 #[non_exhaustive]
 pub struct DuplicateTensor {
     /// Name of the tensor.
-    pub tensor: String,
+    pub tensor: Name,
     /// The file that comes first.
     pub first: PathBuf,
     /// The other file.
@@ -58,7 +59,7 @@ impl Weights {
         if let Some(twice) = twice {
             let path = |index: usize| files[tensors[index].region].path.clone();
             return Err(DuplicateTensor {
-                tensor: tensors[twice[0]].name.clone(),
+                tensor: tensors[twice[0]].name.as_str().into(),
                 first: path(twice[0]),
                 second: path(twice[1]),
             });

@@ -7,6 +7,7 @@ use planner::Bytes;
 use thiserror::Error;
 
 use super::DType;
+use super::text::Name;
 
 /// Lengths of a tensor's dimensions, slowest first (row-major): the last is the length of a row.
 ///
@@ -69,14 +70,14 @@ pub enum TensorType {
     /// A GGUF type number that [`DType`] does not list. The tensor's size is unknown.
     GgufNumber(u32),
     /// A safetensors type that [`DType`] does not list, such as `F8_E4M3`.
-    Safetensors(String),
+    Safetensors(Name),
 }
 
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TensorType::Known(dtype) => dtype.fmt(f),
-            TensorType::Safetensors(name) => f.write_str(name),
+            TensorType::Safetensors(name) => name.fmt(f),
             TensorType::GgufNumber(number) => match DType::retired_name(*number) {
                 Some(name) => write!(f, "type number {number} ({name})"),
                 None => write!(f, "type number {number}"),
@@ -93,7 +94,7 @@ impl fmt::Display for TensorType {
 #[non_exhaustive]
 pub struct UnknownFormat {
     /// Name of the tensor.
-    pub tensor: String,
+    pub tensor: Name,
     /// What the file says.
     pub found: TensorType,
 }
@@ -159,7 +160,7 @@ impl TensorInfo {
     }
 
     pub(super) fn unknown_format(&self) -> UnknownFormat {
-        UnknownFormat { tensor: self.name.clone(), found: self.stored_as.clone() }
+        UnknownFormat { tensor: self.name.as_str().into(), found: self.stored_as.clone() }
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::super::text::{Listed, Name};
 use super::super::{DuplicateTensor, MapError, SafetensorsFault};
 
 /// Why a checkpoint could not be opened.
@@ -58,7 +59,7 @@ pub enum CheckpointError {
     /// Several files of weights, and nothing that says how they belong together.
     #[error(
         "{}: holds several files of weights and no model.safetensors.index.json: {}; leave one model in the folder",
-        folder.display(), files.join(", ")
+        folder.display(), Listed(files)
     )]
     SeveralWeights {
         /// The folder.
@@ -69,7 +70,7 @@ pub enum CheckpointError {
     /// Files that the index or the names of other parts promise are not there.
     #[error(
         "{}: {} files of weights are missing: {}; fetch them into the same folder",
-        folder.display(), missing.len(), missing.join(", ")
+        folder.display(), missing.len(), Listed(missing)
     )]
     MissingFiles {
         /// The folder.
@@ -83,20 +84,20 @@ pub enum CheckpointError {
         /// The index.
         index: PathBuf,
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// What it names.
         file: String,
     },
     /// The index promises a tensor that its file does not hold.
     #[error(
-        "{}: promises tensor `{tensor}` in {file}, which does not hold it; fetch both from one place",
+        "{}: promises tensor `{tensor}` in {file:?}, which does not hold it; fetch both from one place",
         index.display()
     )]
     IndexTensor {
         /// The index.
         index: PathBuf,
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Name of the file.
         file: String,
     },
@@ -106,5 +107,5 @@ pub enum CheckpointError {
 }
 
 fn but_has(other: &[String]) -> String {
-    if other.is_empty() { String::new() } else { format!(", but {}", other.join(", ")) }
+    if other.is_empty() { String::new() } else { format!(", but {}", Listed(other)) }
 }

@@ -93,7 +93,7 @@ impl Index {
             None => Ok(Index { path, promised: weight_map }),
             Some((tensor, file)) => Err(CheckpointError::IndexFileName {
                 index: path,
-                tensor: tensor.clone(),
+                tensor: tensor.as_str().into(),
                 file: file.clone(),
             }),
         }

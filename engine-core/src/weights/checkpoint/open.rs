@@ -96,6 +96,7 @@ fn check_index(weights: &Weights, index: Index) -> Result<(), CheckpointError> {
     match broken {
         None => Ok(()),
         Some((tensor, file)) => {
+            let tensor = tensor.into();
             Err(CheckpointError::IndexTensor { index: index.path, tensor, file })
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::super::looks::Looks;
+use super::super::text::Name;
 use super::super::{DType, Shape};
 use super::value::MAX_DEPTH;
 
@@ -17,7 +18,7 @@ pub enum Reading {
     /// The key of the metadata entry with this number, from 0.
     Key(usize),
     /// The value of this metadata key.
-    Value(String),
+    Value(Name),
     /// As many metadata entries as the file claims.
     Entries(u64),
     /// The description of the tensor with this number, from 0.
@@ -29,12 +30,12 @@ pub enum Reading {
 impl fmt::Display for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reading::Preamble => write!(f, "the first 24 bytes"),
+            Reading::Preamble => write!(f, "the start of the header"),
             Reading::Key(number) => write!(f, "the key of metadata entry {number}"),
             Reading::Value(key) => write!(f, "the value of `{key}`"),
-            Reading::Entries(count) => write!(f, "{count} metadata entries"),
+            Reading::Entries(count) => write!(f, "the list of {count} metadata entries"),
             Reading::Tensor(number) => write!(f, "the description of tensor {number}"),
-            Reading::Tensors(count) => write!(f, "{count} tensor descriptions"),
+            Reading::Tensors(count) => write!(f, "the list of {count} tensors"),
         }
     }
 }
@@ -55,14 +56,16 @@ pub enum GgufFault {
     )]
     BigEndian,
     /// A version of the format that is not read.
-    #[error("is GGUF version {found}; Baton reads versions 2 and 3")]
+    #[error(
+        "is GGUF version {found}; Baton reads versions 2 and 3: fetch another version of the model"
+    )]
     Version {
         /// The version in the file.
         found: u32,
     },
     /// The file ends inside its header.
     #[error(
-        "is cut short or damaged: {reading} at byte {at} need {needed} bytes and the file has {left} more; \
+        "is cut short or damaged: {reading} (at byte {at}) should take {needed} bytes, and the file has {left} more; \
          fetch it again"
     )]
     Cut {
@@ -85,7 +88,7 @@ pub enum GgufFault {
     #[error("metadata key `{key}` has value type {found}; the format defines 0 to 12")]
     ValueType {
         /// The key.
-        key: String,
+        key: Name,
         /// The type number.
         found: u32,
     },
@@ -93,7 +96,7 @@ pub enum GgufFault {
     #[error("metadata key `{key}` has a truth value of {found}; it must be 0 or 1")]
     Bool {
         /// The key.
-        key: String,
+        key: Name,
         /// The byte found.
         found: u8,
     },
@@ -101,31 +104,37 @@ pub enum GgufFault {
     #[error("metadata key `{key}` nests arrays more than {MAX_DEPTH} deep")]
     Depth {
         /// The key.
-        key: String,
+        key: Name,
     },
     /// A metadata key that occurs twice.
     #[error("metadata key `{key}` occurs twice")]
     DuplicateKey {
         /// The key.
-        key: String,
+        key: Name,
     },
     /// The alignment of tensors is not one that the format allows.
     #[error("`general.alignment` is {found}; it must be a power of two")]
     Alignment {
-        /// The value, as text.
-        found: String,
+        /// The value.
+        found: u64,
+    },
+    /// The alignment of tensors is not a count.
+    #[error("`general.alignment` is of type {found}, or negative; it must be a power of two")]
+    AlignmentType {
+        /// Name of its type.
+        found: &'static str,
     },
     /// A tensor name that occurs twice.
     #[error("tensor `{tensor}` occurs twice")]
     DuplicateTensor {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
     },
     /// More dimensions than the format allows.
     #[error("tensor `{tensor}` has {found} dimensions; at most 4 are allowed")]
     Dimensions {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// How many it claims.
         found: u32,
     },
@@ -133,7 +142,7 @@ pub enum GgufFault {
     #[error("tensor `{tensor}` has a dimension of length 0: {dims:?}")]
     ZeroDimension {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Its dimensions, slowest first.
         dims: Vec<u64>,
     },
@@ -141,7 +150,7 @@ pub enum GgufFault {
     #[error("tensor `{tensor}` claims an impossible size: {dims:?} values")]
     Size {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Its dimensions, slowest first.
         dims: Vec<u64>,
     },
@@ -152,7 +161,7 @@ pub enum GgufFault {
     )]
     PartialBlock {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Its shape.
         shape: Shape,
         /// Its format.
@@ -164,7 +173,7 @@ pub enum GgufFault {
     )]
     Misaligned {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Its offset from the start of the tensor data.
         offset: u64,
         /// The file's alignment.
@@ -177,7 +186,7 @@ pub enum GgufFault {
     )]
     PastEnd {
         /// The tensor that ends last.
-        tensor: String,
+        tensor: Name,
         /// Where it ends (where it starts, when its size is unknown); saturating.
         end: u64,
         /// Length of the file.
@@ -187,8 +196,8 @@ pub enum GgufFault {
     #[error("tensors `{first}` and `{second}` overlap")]
     Overlap {
         /// The one that starts first.
-        first: String,
+        first: Name,
         /// The one that starts inside it.
-        second: String,
+        second: Name,
     },
 }

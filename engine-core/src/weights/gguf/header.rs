@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::super::looks::Looks;
 use super::super::tensor::{Shape, TensorInfo, TensorType};
-use super::super::{DType, Metadata, Value};
+use super::super::{DType, Metadata};
 use super::cursor::{Cursor, Short};
 use super::fault::{GgufFault, Reading};
 use super::value::{self, ValueFault};
@@ -81,14 +81,16 @@ fn metadata(cursor: &mut Cursor<'_>, n_entries: u64) -> Result<Metadata, GgufFau
     for number in 0..n_entries as usize {
         let key = name(cursor, Reading::Key(number))?;
         if metadata.get(&key).is_some() {
-            return Err(GgufFault::DuplicateKey { key });
+            return Err(GgufFault::DuplicateKey { key: key.into() });
         }
         match value::read(cursor) {
             Ok(value) => metadata.insert(key, value),
-            Err(ValueFault::Short(short)) => return Err(cut(Reading::Value(key))(short)),
-            Err(ValueFault::Type(found)) => return Err(GgufFault::ValueType { key, found }),
-            Err(ValueFault::Bool(found)) => return Err(GgufFault::Bool { key, found }),
-            Err(ValueFault::Depth) => return Err(GgufFault::Depth { key }),
+            Err(ValueFault::Short(short)) => return Err(cut(Reading::Value(key.into()))(short)),
+            Err(ValueFault::Type(found)) => {
+                return Err(GgufFault::ValueType { key: key.into(), found });
+            }
+            Err(ValueFault::Bool(found)) => return Err(GgufFault::Bool { key: key.into(), found }),
+            Err(ValueFault::Depth) => return Err(GgufFault::Depth { key: key.into() }),
         };
     }
     Ok(metadata)
@@ -109,13 +111,9 @@ fn alignment(metadata: &Metadata) -> Result<u64, GgufFault> {
     let Some(value) = metadata.get("general.alignment") else { return Ok(DEFAULT_ALIGNMENT) };
     match value.as_u64() {
         Some(n) if n.is_power_of_two() => Ok(n),
-        Some(n) => Err(GgufFault::Alignment { found: n.to_string() }),
-        None => Err(GgufFault::Alignment { found: describe(value) }),
+        Some(found) => Err(GgufFault::Alignment { found }),
+        None => Err(GgufFault::AlignmentType { found: value.type_name() }),
     }
-}
-
-fn describe(value: &Value) -> String {
-    format!("a value of type {}", value.type_name())
 }
 
 /// A tensor as its entry in the header describes it.
@@ -138,7 +136,7 @@ fn description(cursor: &mut Cursor<'_>, number: usize) -> Result<Described, Gguf
     let name = name(cursor, Reading::Tensor(number))?;
     let n_dims = cursor.u32().map_err(short())?;
     if n_dims > MAX_DIMS {
-        return Err(GgufFault::Dimensions { tensor: name, found: n_dims });
+        return Err(GgufFault::Dimensions { tensor: name.into(), found: n_dims });
     }
     let mut dims = Vec::with_capacity(n_dims as usize);
     for _ in 0..n_dims {
@@ -148,11 +146,11 @@ fn description(cursor: &mut Cursor<'_>, number: usize) -> Result<Described, Gguf
     let type_number = cursor.u32().map_err(short())?;
     let offset = cursor.u64().map_err(short())?;
     if dims.contains(&0) {
-        return Err(GgufFault::ZeroDimension { tensor: name, dims });
+        return Err(GgufFault::ZeroDimension { tensor: name.into(), dims });
     }
     match Shape::new(&dims[..]) {
         Some(shape) => Ok(Described { name, shape, type_number, offset }),
-        None => Err(GgufFault::Size { tensor: name, dims }),
+        None => Err(GgufFault::Size { tensor: name.into(), dims }),
     }
 }
 
@@ -184,7 +182,9 @@ impl Data {
         }
         match last_outside {
             None => Ok(tensors),
-            Some((end, tensor)) => Err(GgufFault::PastEnd { tensor, end, length: self.length }),
+            Some((end, tensor)) => {
+                Err(GgufFault::PastEnd { tensor: tensor.into(), end, length: self.length })
+            }
         }
     }
 
@@ -192,7 +192,7 @@ impl Data {
     fn span(&self, tensor: &Described, size: Option<u64>) -> Result<(u64, u64), GgufFault> {
         if !tensor.offset.is_multiple_of(self.alignment) {
             return Err(GgufFault::Misaligned {
-                tensor: tensor.name.clone(),
+                tensor: tensor.name.as_str().into(),
                 offset: tensor.offset,
                 alignment: self.alignment,
             });
@@ -207,12 +207,12 @@ fn size(tensor: &Described) -> Result<Option<u64>, GgufFault> {
     let Some(dtype) = DType::from_gguf(tensor.type_number) else { return Ok(None) };
     let shape = &tensor.shape;
     if !shape.columns().is_multiple_of(dtype.block().values.into()) {
-        let (tensor, shape) = (tensor.name.clone(), shape.clone());
+        let (tensor, shape) = (tensor.name.as_str().into(), shape.clone());
         return Err(GgufFault::PartialBlock { tensor, shape, dtype });
     }
     let size = dtype.row_bytes(shape.columns()).and_then(|row| row.checked_mul(shape.rows()));
     let impossible =
-        || GgufFault::Size { tensor: tensor.name.clone(), dims: shape.dims().to_vec() };
+        || GgufFault::Size { tensor: tensor.name.as_str().into(), dims: shape.dims().to_vec() };
     size.map(|bytes| Some(bytes.get())).ok_or_else(impossible)
 }
 
@@ -233,7 +233,7 @@ fn check_names(tensors: &[TensorInfo]) -> Result<(), GgufFault> {
     let mut seen = HashSet::with_capacity(tensors.len());
     match tensors.iter().find(|tensor| !seen.insert(tensor.name())) {
         None => Ok(()),
-        Some(tensor) => Err(GgufFault::DuplicateTensor { tensor: tensor.name.clone() }),
+        Some(tensor) => Err(GgufFault::DuplicateTensor { tensor: tensor.name.as_str().into() }),
     }
 }
 
@@ -246,8 +246,9 @@ fn check_overlap(tensors: &[TensorInfo]) -> Result<(), GgufFault> {
     };
     match by_offset.windows(2).find(overlaps) {
         None => Ok(()),
-        Some(pair) => {
-            Err(GgufFault::Overlap { first: pair[0].name.clone(), second: pair[1].name.clone() })
-        }
+        Some(pair) => Err(GgufFault::Overlap {
+            first: pair[0].name.as_str().into(),
+            second: pair[1].name.as_str().into(),
+        }),
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::super::parts::PartName;
+use super::super::text::Listed;
 use super::super::{
     DuplicateTensor, MapError, Metadata, TensorInfo, WeightFile, Weights, map_file,
 };
@@ -36,10 +37,16 @@ pub enum GgufError {
         /// What is wrong.
         fault: GgufFault,
     },
+    /// A file that was cut into pieces of raw bytes, which have to be joined before anything can read them.
+    #[error("{}: is a piece of a larger file; join all pieces with `cat` into one .gguf file", path.display())]
+    RawPiece {
+        /// The piece.
+        path: PathBuf,
+    },
     /// Some parts of a split model are not there.
     #[error(
         "{}: {} of {of} parts are missing: {}; fetch them into the same folder",
-        folder.display(), missing.len(), missing.join(", ")
+        folder.display(), missing.len(), Listed(missing)
     )]
     MissingParts {
         /// Where they were looked for.
@@ -101,9 +108,16 @@ impl Gguf {
     pub fn open(path: &Path) -> Result<Gguf, GgufError> {
         let file_name = path.file_name().and_then(|name| name.to_str());
         match file_name.and_then(|name| PartName::parse(name, "gguf")) {
-            Some(name) => open_parts(path.parent().unwrap_or(Path::new("")), &name),
+            Some(name) => open_parts(folder_of(path), &name),
             None => open_single(path),
         }
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
     }
 }
 
@@ -147,6 +161,9 @@ impl Part {
         let region = map_file(&path)?;
         match GgufHeader::parse(region.bytes()) {
             Ok(header) => Ok(Part { file: WeightFile { path, region }, header }),
+            Err(GgufFault::PastEnd { .. } | GgufFault::Cut { .. }) if is_raw_piece(&path) => {
+                Err(GgufError::RawPiece { path })
+            }
             Err(fault) => Err(GgufError::Bad { path, fault }),
         }
     }
@@ -160,6 +177,13 @@ impl Part {
     fn integer(&self, key: &str) -> Option<u64> {
         self.header.metadata.get(key)?.as_u64()
     }
+}
+
+/// Whether a cut file is named like the pieces that some repositories offer: `model.gguf-split-a`,
+/// `model.gguf.part1of2`.
+fn is_raw_piece(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split_once(".gguf").is_some_and(|(_, end)| end.contains("part") || end.contains("split"))
 }
 
 /// Makes one model of its parts, in order.

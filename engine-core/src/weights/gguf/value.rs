@@ -51,7 +51,7 @@ fn array(cursor: &mut Cursor<'_>, depth: u32) -> Result<Array, ValueFault> {
         4 => Array::U32(numbers(cursor, u32::from_le_bytes)?),
         5 => Array::I32(numbers(cursor, i32::from_le_bytes)?),
         6 => Array::F32(numbers(cursor, f32::from_le_bytes)?),
-        7 => Array::Bool(numbers(cursor, truth)?.into_iter().collect::<Result<_, _>>()?),
+        7 => Array::Bool(truths(cursor)?),
         8 => strings(cursor)?,
         9 if depth + 1 < MAX_DEPTH => Array::Nested(arrays(cursor, depth + 1)?),
         9 => return Err(ValueFault::Depth),
@@ -85,6 +85,11 @@ fn numbers<const N: usize, T>(
     let count = cursor.count(N as u64)?;
     let (chunks, _) = cursor.take((count * N) as u64)?.as_chunks();
     Ok(chunks.iter().map(|&chunk| read(chunk)).collect())
+}
+
+fn truths(cursor: &mut Cursor<'_>) -> Result<Vec<bool>, ValueFault> {
+    let count = cursor.count(1)?;
+    cursor.take(count as u64)?.iter().map(|&byte| truth([byte])).collect()
 }
 
 fn strings(cursor: &mut Cursor<'_>) -> Result<Array, Short> {

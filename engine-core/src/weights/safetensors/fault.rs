@@ -3,6 +3,8 @@
 use thiserror::Error;
 
 use super::super::looks::Looks;
+use super::super::text::Name;
+use super::layout::MAX_DIMS;
 
 /// What is wrong with a safetensors file.
 #[derive(Debug, Error)]
@@ -44,23 +46,31 @@ pub enum SafetensorsFault {
     #[error("tensor `{tensor}` occurs twice")]
     DuplicateTensor {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
     },
     /// A tensor that ends before it starts.
     #[error("tensor `{tensor}` has offsets the wrong way round: {begin} to {end}")]
     Reversed {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Its first offset.
         begin: u64,
         /// Its second offset.
         end: u64,
     },
+    /// More dimensions than any framework writes.
+    #[error("tensor `{tensor}` has {found} dimensions; at most {MAX_DIMS} are allowed")]
+    Dimensions {
+        /// The tensor.
+        tensor: Name,
+        /// How many it has.
+        found: usize,
+    },
     /// The number of values, or of bits, does not fit in 64 bits.
     #[error("tensor `{tensor}` claims an impossible size: {dims:?} values")]
     Size {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Its dimensions.
         dims: Vec<u64>,
     },
@@ -70,11 +80,11 @@ pub enum SafetensorsFault {
     )]
     WrongSize {
         /// The tensor.
-        tensor: String,
+        tensor: Name,
         /// Its dimensions.
         dims: Vec<u64>,
         /// Its type.
-        dtype: String,
+        dtype: Name,
         /// What shape and type need, rounded up to whole bytes.
         needed: u64,
         /// What the offsets give.
@@ -87,7 +97,7 @@ pub enum SafetensorsFault {
     )]
     PastEnd {
         /// The tensor that ends last.
-        tensor: String,
+        tensor: Name,
         /// Where it ends; saturating.
         end: u64,
         /// Length of the file.
@@ -97,7 +107,7 @@ pub enum SafetensorsFault {
     #[error("is damaged: {bytes} bytes before tensor `{tensor}` belong to no tensor")]
     Gap {
         /// The tensor after the gap.
-        tensor: String,
+        tensor: Name,
         /// Length of the gap.
         bytes: u64,
     },
@@ -105,9 +115,9 @@ pub enum SafetensorsFault {
     #[error("tensors `{first}` and `{second}` overlap")]
     Overlap {
         /// The one that starts first.
-        first: String,
+        first: Name,
         /// The one that starts inside it.
-        second: String,
+        second: Name,
     },
     /// Bytes behind the last tensor.
     #[error("is damaged: {bytes} bytes behind the last tensor belong to no tensor")]

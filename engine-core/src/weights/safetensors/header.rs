@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 
 use super::super::looks::Looks;
 use super::super::tensor::TensorInfo;
+use super::super::text::Name;
 use super::fault::SafetensorsFault;
 use super::layout;
 
@@ -55,7 +56,7 @@ fn header_text(file: &[u8]) -> Result<&str, SafetensorsFault> {
     let text = str::from_utf8(text).map_err(|error| SafetensorsFault::NotUtf8 {
         at: (LENGTH_BYTES + error.valid_up_to()) as u64,
     })?;
-    match text.trim_start().chars().next() {
+    match text.chars().next() {
         Some('{') => Ok(text),
         found => Err(SafetensorsFault::NotAnObject { found }),
     }
@@ -71,7 +72,6 @@ pub(super) struct Entry {
 }
 
 /// All entries in the order of the header. A list, since a map would hide names that occur twice.
-#[derive(Default)]
 struct Entries {
     metadata: BTreeMap<String, String>,
     tensors: Vec<(String, Entry)>,
@@ -93,16 +93,20 @@ impl<'de> Visitor<'de> for EntriesVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-        let mut entries = Entries::default();
+        let (mut metadata, mut tensors) = (None, Vec::new());
         while let Some(name) = map.next_key::<String>()? {
-            let in_entry = |error| A::Error::custom(format_args!("entry `{name}`: {error}"));
+            let in_entry =
+                |error| A::Error::custom(format_args!("entry `{}`: {error}", Name::from(&*name)));
             if name == "__metadata__" {
-                entries.metadata = map.next_value().map_err(in_entry)?;
+                if metadata.is_some() {
+                    return Err(in_entry(A::Error::custom("occurs twice")));
+                }
+                metadata = map.next_value().map_err(in_entry)?;
             } else {
                 let entry = map.next_value().map_err(in_entry)?;
-                entries.tensors.push((name, entry));
+                tensors.push((name, entry));
             }
         }
-        Ok(entries)
+        Ok(Entries { metadata: metadata.unwrap_or_default(), tensors })
     }
 }

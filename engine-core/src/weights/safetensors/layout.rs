@@ -11,6 +11,9 @@ use super::super::tensor::{Shape, TensorInfo, TensorType};
 use super::fault::SafetensorsFault;
 use super::header::Entry;
 
+/// PyTorch's limit.
+pub(super) const MAX_DIMS: usize = 64;
+
 /// Finds the bytes of every tensor of a file of `length` bytes whose tensor data starts at `data_start`.
 pub(super) fn place(
     entries: Vec<(String, Entry)>,
@@ -29,7 +32,7 @@ fn check_names(entries: &[(String, Entry)]) -> Result<(), SafetensorsFault> {
     let mut seen = HashSet::with_capacity(entries.len());
     match entries.iter().find(|(name, _)| !seen.insert(name)) {
         None => Ok(()),
-        Some((name, _)) => Err(SafetensorsFault::DuplicateTensor { tensor: name.clone() }),
+        Some((name, _)) => Err(SafetensorsFault::DuplicateTensor { tensor: name.as_str().into() }),
     }
 }
 
@@ -46,10 +49,13 @@ struct Span {
 fn span((name, entry): (String, Entry)) -> Result<Span, SafetensorsFault> {
     let Entry { dtype, shape: dims, data_offsets: [begin, end] } = entry;
     if begin > end {
-        return Err(SafetensorsFault::Reversed { tensor: name, begin, end });
+        return Err(SafetensorsFault::Reversed { tensor: name.into(), begin, end });
+    }
+    if dims.len() > MAX_DIMS {
+        return Err(SafetensorsFault::Dimensions { tensor: name.into(), found: dims.len() });
     }
     let Some(shape) = Shape::new(&dims[..]) else {
-        return Err(SafetensorsFault::Size { tensor: name, dims });
+        return Err(SafetensorsFault::Size { tensor: name.into(), dims });
     };
     // The offsets are all that is known of the size of a type that is not.
     let Some(bits) = bits_per_value(&dtype) else {
@@ -57,13 +63,19 @@ fn span((name, entry): (String, Entry)) -> Result<Span, SafetensorsFault> {
     };
     let found = end - begin;
     match shape.len().checked_mul(bits) {
-        None => Err(SafetensorsFault::Size { tensor: name, dims }),
+        None => Err(SafetensorsFault::Size { tensor: name.into(), dims }),
         Some(n_bits) if n_bits.is_multiple_of(8) && n_bits / 8 == found => {
             Ok(Span { name, dtype, shape, begin, end })
         }
         Some(n_bits) => {
             let needed = n_bits.div_ceil(8);
-            Err(SafetensorsFault::WrongSize { tensor: name, dims, dtype, needed, found })
+            Err(SafetensorsFault::WrongSize {
+                tensor: name.into(),
+                dims,
+                dtype: dtype.into(),
+                needed,
+                found,
+            })
         }
     }
 }
@@ -80,7 +92,7 @@ fn check_end(spans: &[Span], data_start: u64, length: u64) -> Result<(), Safeten
     if end <= length {
         return Ok(());
     }
-    Err(SafetensorsFault::PastEnd { tensor: last.name.clone(), end, length })
+    Err(SafetensorsFault::PastEnd { tensor: last.name.as_str().into(), end, length })
 }
 
 /// Every byte of the data belongs to exactly one tensor. `spans` are in order.
@@ -90,10 +102,10 @@ fn check_cover(spans: &[Span], data_length: u64) -> Result<(), SafetensorsFault>
         let covered = before.map_or(0, |before| before.end);
         if span.begin > covered {
             let bytes = span.begin - covered;
-            return Err(SafetensorsFault::Gap { tensor: span.name.clone(), bytes });
+            return Err(SafetensorsFault::Gap { tensor: span.name.as_str().into(), bytes });
         }
         if let Some(before) = before.filter(|before| before.end > span.begin) {
-            let (first, second) = (before.name.clone(), span.name.clone());
+            let [first, second] = [before, span].map(|span| span.name.as_str().into());
             return Err(SafetensorsFault::Overlap { first, second });
         }
         before = Some(span);
@@ -108,7 +120,7 @@ fn placed(span: Span, data_start: u64) -> TensorInfo {
     let index = |n| usize::try_from(n).expect("inside a file that is in memory");
     TensorInfo {
         stored_as: dtype(&span.dtype)
-            .map_or(TensorType::Safetensors(span.dtype), TensorType::Known),
+            .map_or(TensorType::Safetensors(span.dtype.into()), TensorType::Known),
         name: span.name,
         shape: span.shape,
         region: 0,
