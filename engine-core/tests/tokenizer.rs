@@ -65,6 +65,47 @@ fn gguf_vocabularies_give_the_reference_ids() {
 }
 
 #[test]
+fn tokenizer_json_gives_the_reference_ids() {
+    for name in ["llama-bpe", "qwen2", "spm", "spm-prefix"] {
+        let path = data(&format!("{name}.tokenizer.json"));
+        assert_reference_ids(&Tokenizer::from_tokenizer_json(&path).unwrap(), name);
+    }
+}
+
+#[test]
+fn tokenizer_json_decodes_as_gguf_does() {
+    for name in ["llama-bpe", "qwen2", "spm", "spm-prefix"] {
+        let json =
+            Tokenizer::from_tokenizer_json(&data(&format!("{name}.tokenizer.json"))).unwrap();
+        let gguf = from_gguf(name);
+        assert_eq!(json.n_vocab(), gguf.n_vocab());
+        for id in (0..gguf.n_vocab() as u32).map(TokenId) {
+            assert_eq!(json.piece(id), gguf.piece(id), "{name}, {id}");
+            assert_eq!(json.is_control(id), gguf.is_control(id), "{name}, {id}");
+            let one = |tokenizer: &Tokenizer| tokenizer.decode(&[id], ControlText::Hide);
+            assert_eq!(one(&json), one(&gguf), "{name}, {id}");
+        }
+    }
+}
+
+/// The Hugging Face folder of a family's fixture.
+fn folder(family: &str) -> Tokenizer {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    Tokenizer::from_tokenizer_json(&tests.join(family).join("hf/tokenizer.json")).unwrap()
+}
+
+#[test]
+fn files_beside_tokenizer_json_count() {
+    // The generation config lists two ids, the tokenizer config one of them.
+    let tokenizer = folder("llama");
+    assert_eq!(tokenizer.end_of_turn().iter().map(|id| id.0).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!((tokenizer.begin(), tokenizer.end()), (Some(TokenId(0)), Some(TokenId(2))));
+    assert!(!tokenizer.adds_begin());
+    let template = ChatTemplate::new(&tokenizer, Clock::Fixed { unix_seconds: 0 }).unwrap();
+    assert!(!template.is_fallback());
+}
+
+#[test]
 fn decoding_gives_the_text_back() {
     let texts: Lists<String> = json("texts.json");
     // qwen2 composes characters.

@@ -1,5 +1,7 @@
 //! What can be wrong with a tokenizer's description or its input.
 
+use std::path::PathBuf;
+
 /// An error of the `tokenizers` crate.
 pub type LibraryError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -76,6 +78,58 @@ pub enum TokenizerError {
     /// The `tokenizers` crate refused the vocabulary.
     #[error("the tokenizer's tables do not fit together")]
     Build(#[source] LibraryError),
+    /// A folder has no tokenizer.
+    #[error("there is no {}", path.display())]
+    NoFile {
+        /// The file looked for.
+        path: PathBuf,
+    },
+    /// A file can not be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is not the JSON it should be.
+    #[error("{} is not valid", path.display())]
+    BadJson {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A file is not UTF-8 text.
+    #[error("{} is not UTF-8 text", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The `tokenizers` crate refused a `tokenizer.json`.
+    #[error("{} is not a valid tokenizer", path.display())]
+    BadLibraryFile {
+        /// The file.
+        path: PathBuf,
+        /// The library's reason.
+        #[source]
+        source: LibraryError,
+    },
+    /// The `decoder` of a `tokenizer.json` is neither that of a byte-level nor that of a SentencePiece vocabulary.
+    #[error(
+        "the decoder in tokenizer.json is not supported (supported: ByteLevel, and SentencePiece's steps)"
+    )]
+    UnknownDecoder,
+    /// Most of the ids up to the largest have no token.
+    #[error("the largest token id is {largest}, but there are only {n_tokens} tokens")]
+    SparseIds {
+        /// Number of tokens.
+        n_tokens: usize,
+        /// Largest id.
+        largest: usize,
+    },
     /// The `tokenizers` crate could not encode a text.
     #[error("a text of {n_bytes} bytes could not be encoded")]
     Encode {

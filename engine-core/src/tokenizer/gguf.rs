@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use tokenizers::models::bpe::{BPE, Merges, Vocab};
-use tokenizers::normalizers::{NFC, NormalizerWrapper, Prepend, Replace, Sequence};
+use tokenizers::normalizers::replace::ReplacePattern;
+use tokenizers::normalizers::{NFC, NormalizerWrapper, Prepend, Replace, Sequence, Strip};
 use tokenizers::{AddedToken, Tokenizer as Library};
 
 use super::codec::{Parts, Tokenizer};
-use super::pieces::{Pieces, byte_token, push_byte_level, push_sentence_piece};
+use super::pieces::{Pieces, Spelling};
 use super::split_rules::SplitRules;
 use super::vocabulary::{Kind, Vocabulary, ends_turn, optional_bool, optional_str};
 use super::vocabulary::{scores, strings};
@@ -44,7 +45,13 @@ fn byte_level(metadata: &Metadata) -> Result<Tokenizer, TokenizerError> {
     let mut library = Library::new(model);
     library.with_pre_tokenizer(Some(rules.pre_tokenizer()?));
     library.with_normalizer(rules.composes.then_some(NFC));
-    assemble(metadata, &vocabulary, library, rules.adds_begin, Pieced::ByteLevel)
+    assemble(
+        metadata,
+        &vocabulary,
+        library,
+        Spelling::ByteLevel,
+        Habits { adds_begin: rules.adds_begin, space_prefix: false },
+    )
 }
 
 fn sentence_piece(metadata: &Metadata) -> Result<Tokenizer, TokenizerError> {
@@ -59,39 +66,46 @@ fn sentence_piece(metadata: &Metadata) -> Result<Tokenizer, TokenizerError> {
         builder = builder.unk_token(vocabulary.text(unknown).to_owned());
     }
     let mut library = Library::new(builder.build().map_err(TokenizerError::Build)?);
-    let prefix = optional_bool(metadata, "tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
+    let space_prefix = optional_bool(metadata, "tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
     let collapse = optional_bool(metadata, "tokenizer.ggml.remove_extra_whitespaces")?;
-    library.with_normalizer(Some(spaces(prefix, collapse.unwrap_or(false))?));
-    assemble(metadata, &vocabulary, library, true, Pieced::SentencePiece { prefix })
+    library.with_normalizer(Some(spaces(space_prefix, collapse.unwrap_or(false))?));
+    assemble(
+        metadata,
+        &vocabulary,
+        library,
+        Spelling::SentencePiece,
+        Habits { adds_begin: true, space_prefix },
+    )
 }
 
-/// How token texts spell bytes.
-#[derive(Clone, Copy)]
-enum Pieced {
-    ByteLevel,
-    SentencePiece { prefix: bool },
+/// What a tokenizer puts before a text.
+struct Habits {
+    /// A begin token, unless the file says otherwise.
+    adds_begin: bool,
+    space_prefix: bool,
 }
 
 fn assemble(
     metadata: &Metadata,
     vocabulary: &Vocabulary<'_>,
     mut library: Library,
-    adds_begin: bool,
-    pieced: Pieced,
+    spelling: Spelling,
+    habits: Habits,
 ) -> Result<Tokenizer, TokenizerError> {
     // In one call: the library rebuilds its matcher of all added tokens after each.
     library.add_special_tokens(&added_tokens(vocabulary));
-    let adds_begin = optional_bool(metadata, "tokenizer.ggml.add_bos_token")?.unwrap_or(adds_begin);
+    let adds_begin =
+        optional_bool(metadata, "tokenizer.ggml.add_bos_token")?.unwrap_or(habits.adds_begin);
     Ok(Tokenizer::new(Parts {
         library,
-        pieces: pieces(vocabulary, pieced),
+        pieces: pieces(vocabulary, spelling),
         control: control_ids(vocabulary).collect(),
         unknown: vocabulary.unknown,
         begin: vocabulary.begin,
         end: vocabulary.end,
         adds_begin,
         end_of_turn: end_of_turn(vocabulary),
-        space_prefix: matches!(pieced, Pieced::SentencePiece { prefix: true }),
+        space_prefix: habits.space_prefix,
         chat_template: optional_str(metadata, "tokenizer.chat_template")?.map(str::to_owned),
     }))
 }
@@ -114,19 +128,18 @@ fn split_merges(merges: &[String]) -> Result<Merges, TokenizerError> {
 
 /// Spaces as SentencePiece writes them.
 fn spaces(prefix: bool, collapse: bool) -> Result<NormalizerWrapper, TokenizerError> {
-    let replace = |pattern: &str, by: &str| {
+    let replace = |pattern: ReplacePattern, by: &str| {
         Replace::new(pattern, by).map(NormalizerWrapper::from).map_err(TokenizerError::Build)
     };
     let mut steps = Vec::new();
     if collapse {
-        steps.push(tokenizers::normalizers::Strip::new(true, true).into());
-        let runs = tokenizers::normalizers::replace::ReplacePattern::Regex(" {2,}".to_owned());
-        steps.push(Replace::new(runs, " ").map_err(TokenizerError::Build)?.into());
+        steps.push(Strip::new(true, true).into());
+        steps.push(replace(ReplacePattern::Regex(" {2,}".to_owned()), " ")?);
     }
     if prefix {
         steps.push(Prepend::new("▁".to_owned()).into());
     }
-    steps.push(replace(" ", "▁")?);
+    steps.push(replace(ReplacePattern::String(" ".to_owned()), "▁")?);
     Ok(Sequence::new(steps).into())
 }
 
@@ -140,19 +153,12 @@ fn added_tokens(vocabulary: &Vocabulary<'_>) -> Vec<AddedToken> {
     vocabulary.tokens.iter().zip(&vocabulary.kinds).filter_map(token).collect()
 }
 
-fn pieces(vocabulary: &Vocabulary<'_>, pieced: Pieced) -> Pieces {
+fn pieces(vocabulary: &Vocabulary<'_>, spelling: Spelling) -> Pieces {
     let mut pieces = Pieces::with_capacity(vocabulary.tokens.len());
     for (text, kind) in vocabulary.tokens.iter().zip(&vocabulary.kinds) {
-        pieces.push(|out| match (kind, pieced) {
-            (Kind::Control | Kind::Unknown, _) | (Kind::UserDefined, Pieced::ByteLevel) => {
-                out.extend_from_slice(text.as_bytes());
-            }
-            (_, Pieced::ByteLevel) => push_byte_level(text, out),
-            (Kind::Byte, Pieced::SentencePiece { .. }) => match byte_token(text) {
-                Some(byte) => out.push(byte),
-                None => out.extend_from_slice(text.as_bytes()),
-            },
-            (_, Pieced::SentencePiece { .. }) => push_sentence_piece(text, out),
+        pieces.push(|out| match kind {
+            Kind::Control | Kind::Unknown | Kind::UserDefined => spelling.push_added(text, out),
+            Kind::Normal | Kind::Unused | Kind::Byte => spelling.push(text, out),
         });
     }
     pieces

@@ -5,6 +5,7 @@
 
 mod chat;
 mod codec;
+mod decoder;
 mod error;
 mod gguf;
 mod merges;
@@ -13,6 +14,7 @@ mod split_rules;
 mod stop;
 mod stream;
 mod token;
+mod tokenizer_json;
 mod vocabulary;
 
 pub use chat::{Chat, ChatTemplate, Clock, Message, Rendered, TemplateError};

@@ -34,11 +34,39 @@ impl Pieces {
     }
 }
 
-/// Appends the bytes of a byte-level token, in which every byte is written as one printable character.
-///
-/// The alphabet is GPT-2's (`bytes_to_unicode` in its published encoder): printable Latin-1 stands for itself, and the
-/// other 68 bytes, in order, are written as U+0100 and following. A character outside the alphabet stands for itself.
-pub(super) fn push_byte_level(text: &str, out: &mut Vec<u8>) {
+/// How the texts of tokens spell bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// Every byte is one printable character of GPT-2's alphabet (`bytes_to_unicode` in its published encoder):
+    /// printable Latin-1 stands for itself, and the other 68 bytes, in order, are U+0100 and following.
+    ByteLevel,
+    /// `▁` is a space, and `<0x0A>` the byte 10.
+    SentencePiece,
+}
+
+impl Spelling {
+    /// Appends the bytes that `text` spells.
+    pub(super) fn push(self, text: &str, out: &mut Vec<u8>) {
+        match self {
+            Spelling::ByteLevel => push_byte_level(text, out),
+            Spelling::SentencePiece => match byte_token(text) {
+                Some(byte) => out.push(byte),
+                None => push_spaced(text, out),
+            },
+        }
+    }
+
+    /// Appends the bytes of a token that is found in text before words are cut: it is written as it is, but for spaces.
+    pub(super) fn push_added(self, text: &str, out: &mut Vec<u8>) {
+        match self {
+            Spelling::ByteLevel => out.extend_from_slice(text.as_bytes()),
+            Spelling::SentencePiece => push_spaced(text, out),
+        }
+    }
+}
+
+/// A character outside the alphabet stands for itself.
+fn push_byte_level(text: &str, out: &mut Vec<u8>) {
     for c in text.chars() {
         match BYTE_OF.get(c as usize) {
             Some(&Some(byte)) => out.push(byte),
@@ -47,8 +75,7 @@ pub(super) fn push_byte_level(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the bytes of a SentencePiece token, in which `▁` is a space.
-pub(super) fn push_sentence_piece(text: &str, out: &mut Vec<u8>) {
+fn push_spaced(text: &str, out: &mut Vec<u8>) {
     for (index, part) in text.split('▁').enumerate() {
         if index > 0 {
             out.push(b' ');
@@ -57,8 +84,8 @@ pub(super) fn push_sentence_piece(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// The byte that a byte token such as `<0x0A>` stands for.
-pub(super) fn byte_token(text: &str) -> Option<u8> {
+/// The byte that a token such as `<0x0A>` stands for.
+fn byte_token(text: &str) -> Option<u8> {
     let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
     let is_hex = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_hex.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
@@ -93,7 +120,7 @@ mod tests {
 
     fn byte_level(text: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        push_byte_level(text, &mut out);
+        Spelling::ByteLevel.push(text, &mut out);
         out
     }
 
@@ -113,10 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn sentence_piece_spaces() {
+    fn sentence_piece_spaces_and_bytes() {
         let mut out = Vec::new();
-        push_sentence_piece("▁▁a▁b", &mut out);
-        assert_eq!(out, b"  a b");
+        for text in ["▁▁a▁b", "<0x0A>", "<0x0Z>"] {
+            Spelling::SentencePiece.push(text, &mut out);
+        }
+        assert_eq!(out, b"  a b\n<0x0Z>");
     }
 
     #[test]
@@ -126,6 +155,14 @@ mod tests {
         for text in ["<0x>", "<0x+A>", "<0x123>", "0x0A", "<0xZZ>", ""] {
             assert_eq!(byte_token(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn added_tokens_are_written_as_they_are() {
+        let mut out = Vec::new();
+        Spelling::ByteLevel.push_added("<é▁>", &mut out);
+        Spelling::SentencePiece.push_added("▁▁<0x0A>", &mut out);
+        assert_eq!(out, "<é▁>  <0x0A>".as_bytes());
     }
 
     #[test]

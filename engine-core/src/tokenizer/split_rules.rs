@@ -76,7 +76,7 @@ const TABLE: &[SplitRules] = &[
         composes: true,
         ..PLAIN
     },
-    SplitRules { names: &["qwen35"], patterns: &[QWEN35], composes: true, ..PLAIN },
+    SplitRules { names: &["qwen35"], patterns: &[QWEN35], ..PLAIN },
     SplitRules {
         names: &["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"],
         patterns: &[r"\p{N}", GPT2],

@@ -105,8 +105,8 @@ fn with_control<'a>(
     let mut kinds = listed.unwrap_or_else(|| vec![Kind::Normal; tokens.len()]);
     for id in named {
         let kind = &mut kinds[id.0 as usize];
-        // A base model may end its texts with an ordinary token, such as a newline.
-        if !has_types || *kind != Kind::Normal {
+        // With types, an ordinary token is one: a base model may end its texts with a newline.
+        if !has_types || *kind == Kind::UserDefined {
             *kind = Kind::Control;
         }
     }
