@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use engine_core::Cancel;
+
 use crate::fetch::{FetchError, Verified};
-use crate::interrupt::Interrupt;
 use crate::models::KnownModel;
 
 /// How often a waiting pull looks whether the other one is done.
@@ -51,10 +52,10 @@ impl Cache {
     pub(crate) fn workspace(
         &self,
         model: &KnownModel,
-        interrupt: &Interrupt,
+        cancel: &Cancel,
     ) -> Result<Workspace, FetchError> {
         fs::create_dir_all(&self.folder).map_err(failed("create", &self.folder))?;
-        let lock = self.lock(model, interrupt)?;
+        let lock = self.lock(model, cancel)?;
         let prefix = format!(".{}.partial-", model.file);
         self.remove_leftovers(&prefix)?;
         // A new name each time: a download of a killed program may still be writing to the old one.
@@ -80,7 +81,7 @@ impl Cache {
         fs::remove_file(&path).map_err(failed("remove", &path))
     }
 
-    fn lock(&self, model: &KnownModel, interrupt: &Interrupt) -> Result<File, FetchError> {
+    fn lock(&self, model: &KnownModel, cancel: &Cancel) -> Result<File, FetchError> {
         let path = self.folder.join(format!(".{}.lock", model.file));
         let file = File::create(&path).map_err(failed("create", &path))?;
         let mut told = false;
@@ -88,7 +89,7 @@ impl Cache {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
                 Err(TryLockError::Error(source)) => return Err(failed("lock", &path)(source)),
-                Err(TryLockError::WouldBlock) if interrupt.is_raised() => {
+                Err(TryLockError::WouldBlock) if cancel.is_cancelled() => {
                     return Err(FetchError::Interrupted);
                 }
                 Err(TryLockError::WouldBlock) => {

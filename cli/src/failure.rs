@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use engine_core::EngineError;
+use engine_core::tokenizer::TokenizerError;
 use engine_core::weights::OpenError;
 
 use crate::fetch::FetchError;
@@ -65,6 +67,21 @@ impl Failure {
 
 impl From<UsageError> for Failure {
     fn from(error: UsageError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        match error {
+            EngineError::Cancelled => Failure::Interrupted,
+            error => Failure::input(error),
+        }
+    }
+}
+
+impl From<TokenizerError> for Failure {
+    fn from(error: TokenizerError) -> Failure {
         Failure::input(error)
     }
 }

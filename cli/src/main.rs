@@ -6,6 +6,7 @@
 mod args;
 mod cache;
 mod cmd;
+mod devices;
 mod failure;
 mod fetch;
 mod interrupt;

@@ -83,8 +83,7 @@ impl Engine {
         let files = ModelFiles::open(path)?;
         let bad_model = |error| EngineError::Model { path: path.to_owned(), error };
         let model = Model::of(&files).map_err(bad_model)?;
-        let tokenizer = tokenizer_of(&files)
-            .map_err(|error| EngineError::BadTokenizer { path: path.to_owned(), error })?;
+        let tokenizer = tokenizer_of(&files, path)?;
         let cpu = backends.cpu.as_mut();
         model.check_supported(cpu).map_err(bad_model)?;
 
@@ -139,14 +138,23 @@ impl Engine {
     }
 }
 
-fn tokenizer_of(files: &ModelFiles) -> Result<Tokenizer, TokenizerError> {
-    match files {
+/// The tokenizer of the model at `path`, without the model.
+///
+/// # Errors
+/// Files that cannot be read or hold no supported tokenizer.
+pub fn open_tokenizer(path: &Path) -> Result<Tokenizer, EngineError> {
+    tokenizer_of(&ModelFiles::open(path)?, path)
+}
+
+fn tokenizer_of(files: &ModelFiles, path: &Path) -> Result<Tokenizer, EngineError> {
+    let tokenizer = match files {
         ModelFiles::Gguf(gguf) => Tokenizer::from_gguf(&gguf.metadata),
         ModelFiles::Checkpoint(_) => Err(TokenizerError::UnknownModel {
             name: "tokenizer.json".into(),
             supported: &["gpt2", "llama"],
         }),
-    }
+    };
+    tokenizer.map_err(|error| EngineError::BadTokenizer { path: path.to_owned(), error })
 }
 
 impl EngineOptions {

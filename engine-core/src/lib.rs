@@ -27,7 +27,7 @@ pub mod tokenizer;
 pub mod weights;
 
 pub use cancel::Cancel;
-pub use engine::{Engine, EngineOptions, KvFormat};
+pub use engine::{Engine, EngineOptions, KvFormat, open_tokenizer};
 pub use error::EngineError;
 pub use executor::MemoryNeed;
 pub use request::{Prompt, Request};

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use engine_core::Cancel;
+
 use crate::args::PullArgs;
 use crate::cache::Cache;
 use crate::failure::Failure;
@@ -16,8 +18,10 @@ pub(crate) fn run(args: PullArgs, interrupt: &Interrupt) -> Result<(), Failure> 
         return list(&cache).map_err(Failure::output);
     }
     let model = known_model(&args.name)?;
+    let cancel = Cancel::default();
+    let _watch = interrupt.watch(&cancel);
     if let Some(path) = cache.find(model) {
-        match fetch::check(&path, model, interrupt) {
+        match fetch::check(&path, model, &cancel) {
             Ok(()) => eprintln!("{} is already there and whole", model.name),
             Err(SourceError::Interrupted) => return Err(Failure::Interrupted),
             Err(error) => {
@@ -26,7 +30,7 @@ pub(crate) fn run(args: PullArgs, interrupt: &Interrupt) -> Result<(), Failure> 
             }
         }
     }
-    let path = fetch::fetch(model, &cache, &Tools::of_machine(), interrupt)?;
+    let path = fetch::fetch(model, &cache, &Tools::of_machine(), &cancel)?;
     writeln!(io::stdout(), "{}", path.display()).map_err(Failure::output)
 }
 

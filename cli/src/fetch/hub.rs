@@ -24,7 +24,7 @@ pub(super) fn fetch(
     verify::copy(File::open(path).map_err(failed("open the download"))?, job)
 }
 
-/// Downloads into `folder`, on a thread of its own: the library cannot be interrupted, so at Ctrl-C it is left behind
+/// Downloads into `folder`, on a thread of its own: the library cannot be canceled, so at Ctrl-C it is left behind
 /// and ends with the program.
 fn download(
     file: &HubFile,
@@ -41,7 +41,7 @@ fn download(
     let (name, bar) = (file.file, Bar(job.bar.clone()));
     let worker = thread::spawn(move || repo.download_with_progress(name, bar));
     while !worker.is_finished() {
-        if job.interrupt.is_raised() {
+        if job.cancel.is_cancelled() {
             return Err(SourceError::Interrupted);
         }
         thread::sleep(POLL);

@@ -11,12 +11,12 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine_core::Cancel;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use self::error::{FetchError, SourceError};
 pub(crate) use self::verify::{Verified, check};
 use crate::cache::{Cache, Workspace};
-use crate::interrupt::Interrupt;
 use crate::models::{KnownModel, Source};
 
 /// How often a running download is looked at.
@@ -35,7 +35,7 @@ pub(crate) struct Tools {
 struct Job<'a> {
     model: &'a KnownModel,
     workspace: &'a Workspace,
-    interrupt: &'a Interrupt,
+    cancel: &'a Cancel,
     bar: &'a ProgressBar,
 }
 
@@ -46,9 +46,9 @@ pub(crate) fn fetch(
     model: &KnownModel,
     cache: &Cache,
     tools: &Tools,
-    interrupt: &Interrupt,
+    cancel: &Cancel,
 ) -> Result<PathBuf, FetchError> {
-    let workspace = cache.workspace(model, interrupt)?;
+    let workspace = cache.workspace(model, cancel)?;
     // Another program may have fetched it while this one waited for its turn.
     if let Some(path) = cache.find(model) {
         return Ok(path);
@@ -56,7 +56,7 @@ pub(crate) fn fetch(
     let mut tried = Vec::new();
     for source in model.sources {
         let bar = progress_bar(model);
-        let job = Job { model, workspace: &workspace, interrupt, bar: &bar };
+        let job = Job { model, workspace: &workspace, cancel, bar: &bar };
         let fetched = try_source(source, tools, &job);
         bar.finish_and_clear();
         match fetched {

@@ -69,7 +69,7 @@ impl Running {
         loop {
             let status = self.0.try_wait().map_err(io("wait for pip"))?;
             // Ctrl-C in a terminal reaches pip too, and may end it first.
-            if job.interrupt.is_raised() {
+            if job.cancel.is_cancelled() {
                 return Err(SourceError::Interrupted);
             }
             if let Some(status) = status {

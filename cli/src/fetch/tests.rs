@@ -38,7 +38,7 @@ fn python(script: &str) -> Tools {
 }
 
 fn pull(model: &KnownModel, cache: &Cache, tools: &Tools) -> Result<PathBuf, FetchError> {
-    fetch(model, cache, tools, &Interrupt::default())
+    fetch(model, cache, tools, &Cancel::default())
 }
 
 /// What is in the cache's folder, apart from the lock.
@@ -150,8 +150,10 @@ fn pulls_at_the_same_time_take_turns() {
 #[test]
 fn an_interrupted_wait_for_another_pull_ends() {
     let (_folder, cache) = cache();
-    let other = cache.workspace(&TINY, &Interrupt::default()).expect("a workspace");
-    let error = fetch(&TINY, &cache, &python("good"), &Interrupt::raised()).expect_err("stopped");
+    let other = cache.workspace(&TINY, &Cancel::default()).expect("a workspace");
+    let cancelled = Cancel::default();
+    cancelled.cancel();
+    let error = fetch(&TINY, &cache, &python("good"), &cancelled).expect_err("stopped");
     assert!(matches!(error, FetchError::Interrupted));
     drop(other);
 }

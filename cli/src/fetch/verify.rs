@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use engine_core::Cancel;
 use sha2::{Digest, Sha256};
 
 use super::{Job, SourceError};
-use crate::interrupt::Interrupt;
 use crate::models::KnownModel;
 
 /// A file that holds exactly the bytes of its model and has reached the disk.
@@ -26,26 +26,22 @@ pub(super) fn copy(reader: impl Read, job: &Job<'_>) -> Result<Verified, SourceE
     let path = job.workspace.path().join(job.model.file);
     let failed = |source| SourceError::Io { action: "write the model", source };
     let mut file = File::create(&path).map_err(failed)?;
-    digest(reader, job.model, job.interrupt, |bytes| file.write_all(bytes).map_err(failed))?;
+    digest(reader, job.model, job.cancel, |bytes| file.write_all(bytes).map_err(failed))?;
     file.sync_all().map_err(failed)?;
     Ok(Verified(path))
 }
 
 /// Checks a file that is already in the cache.
-pub(crate) fn check(
-    path: &Path,
-    model: &KnownModel,
-    interrupt: &Interrupt,
-) -> Result<(), SourceError> {
+pub(crate) fn check(path: &Path, model: &KnownModel, cancel: &Cancel) -> Result<(), SourceError> {
     let file = File::open(path).map_err(|source| SourceError::Io { action: "open it", source })?;
-    digest(file, model, interrupt, |_| Ok(()))
+    digest(file, model, cancel, |_| Ok(()))
 }
 
 /// Reads all of `reader`, hands each piece on, and compares size and hash with the model's.
 fn digest(
     mut reader: impl Read,
     model: &KnownModel,
-    interrupt: &Interrupt,
+    cancel: &Cancel,
     mut each: impl FnMut(&[u8]) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     let expected = model.size.get();
@@ -53,7 +49,7 @@ fn digest(
     let mut left = expected;
     let mut buffer = vec![0; 1 << 20];
     loop {
-        if interrupt.is_raised() {
+        if cancel.is_cancelled() {
             return Err(SourceError::Interrupted);
         }
         let n = match reader.read(&mut buffer) {

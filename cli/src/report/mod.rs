@@ -1,6 +1,8 @@
 //! Results as tables for people and JSON for programs. Knows no files and no flags.
 
+mod answer;
 mod metadata;
+mod perplexity;
 mod tensors;
 
 use std::io::{self, Write};
@@ -8,7 +10,9 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, Row, Table, presets};
 use serde::Serialize;
 
+pub(crate) use self::answer::{AnswerReport, explain};
 pub(crate) use self::metadata::MetadataValue;
+pub(crate) use self::perplexity::PerplexityReport;
 pub(crate) use self::tensors::{FormatUse, TensorRow};
 
 /// Text out of a file, without the control characters that could steer a terminal.
@@ -34,6 +38,14 @@ pub(crate) fn table<R: Into<Row>>(
         writeln!(out, "{}", visible(line.trim_end()))?;
     }
     Ok(())
+}
+
+/// Bytes of a token, in quotes: as text where they are, and with the rest as hexadecimal.
+pub(crate) fn piece(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => format!("{text:?}"),
+        Err(_) => format!("\"{}\"", bytes.escape_ascii()),
+    }
 }
 
 /// Prints a value as one line of JSON.

@@ -1,17 +1,42 @@
 //! From flags to checked settings: what the flags of a command mean together, and on this machine.
 
+mod answer;
+mod input;
 mod model;
 
+pub(crate) use self::answer::AnswerSettings;
+pub(crate) use self::input::{read_file, read_prompt, read_stdin};
 pub(crate) use self::model::{ModelRef, known_model};
+
+use std::io;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
 use self::model::known_names;
 
-/// Flags that make no sense together or on this machine.
+/// What the user asked for makes no sense, or cannot be done on this machine.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub(crate) enum UsageError {
     #[error("no model is known by the name {name}; known: {}", known_names())]
     UnknownModel { name: String },
+    #[error("{model} is a model, but there is no prompt; put one behind it, in quotes")]
+    NoPrompt { model: String },
+    #[error("there are no kernels for {name}; known: {known}")]
+    UnknownIsa { name: String, known: String },
+    #[error("this CPU has no {name}; without --isa, the most capable set that it has is used")]
+    NoIsa { name: String },
+    #[error("token id {id} is not in the vocabulary of {n_vocab} tokens")]
+    UnknownId { id: u32, n_vocab: usize },
+    #[error(
+        "the text has {found} tokens, of which {needed} are needed; give a longer one, a smaller --ctx, or --whole"
+    )]
+    TextTooShort { found: usize, needed: usize },
+    #[error("cannot read {from}")]
+    Read { from: String, source: io::Error },
+    #[error("{from} is not UTF-8 text: byte {at} is wrong")]
+    NotText { from: String, at: usize },
+    #[error("cannot write {path}", path = path.display())]
+    Write { path: PathBuf, source: io::Error },
 }

@@ -3,6 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use engine_core::Cancel;
+
 use super::UsageError;
 use crate::cache::Cache;
 use crate::failure::Failure;
@@ -40,7 +42,9 @@ impl ModelRef {
         if let Some(path) = cache.find(model) {
             return Ok(path);
         }
-        Ok(fetch::fetch(model, &cache, &Tools::of_machine(), interrupt)?)
+        let cancel = Cancel::default();
+        let _watch = interrupt.watch(&cancel);
+        Ok(fetch::fetch(model, &cache, &Tools::of_machine(), &cancel)?)
     }
 }
 
@@ -55,6 +59,12 @@ impl Tools {
 /// The known model of that name.
 pub(crate) fn known_model(name: &str) -> Result<&'static KnownModel, UsageError> {
     models::find(name).ok_or_else(|| UsageError::UnknownModel { name: name.to_owned() })
+}
+
+/// Whether someone who typed this meant a model and not a prompt.
+pub(super) fn looks_like_model(text: &str) -> bool {
+    let path = Path::new(text);
+    models::find(text).is_some() || is_model_file(path) || path.join("config.json").is_file()
 }
 
 /// Whether someone who typed this meant a path and not a name.

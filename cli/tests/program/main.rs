@@ -1,11 +1,15 @@
 //! The `baton` program from outside: exit codes, stdout, stderr. Needs no network and no real model.
 
+mod chat;
 mod inspect;
+mod perplexity;
 #[cfg(unix)]
 mod pull;
+mod run;
+mod tokenize;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// How a run of the program ended.
 #[derive(Debug)]
@@ -22,14 +26,18 @@ fn baton<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Outcom
         .stdin(Stdio::null())
         .output()
         .expect("baton starts");
-    Outcome {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
-        stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
-    }
+    Outcome::of(output)
 }
 
 impl Outcome {
+    fn of(output: Output) -> Outcome {
+        Outcome {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+
     /// What it printed, having ended well.
     #[track_caller]
     fn success(self) -> String {

@@ -1,0 +1,48 @@
+//! Builds the devices that an engine runs on. The only file that names them.
+
+use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable};
+use engine_core::backend::Backends;
+
+use crate::args::DeviceArgs;
+use crate::failure::Failure;
+use crate::settings::UsageError;
+
+/// The devices as the user wants them.
+pub(crate) fn backends(args: &DeviceArgs) -> Result<Backends, Failure> {
+    let mut options = CpuOptions::default();
+    if let Some(threads) = args.threads {
+        options.threads = threads;
+    }
+    if let Some(name) = &args.isa {
+        options.kernels = kernels(name)?;
+    }
+    let cpu = CpuBackend::new(options).map_err(Failure::input)?;
+    Ok(Backends { cpu: Box::new(cpu) })
+}
+
+/// The kernels of the instruction set of that name.
+fn kernels(name: &str) -> Result<KernelTable, UsageError> {
+    let name = name.to_lowercase();
+    match Isa::ALL.iter().find(|isa| isa.to_string() == name) {
+        Some(&isa) => KernelTable::for_isa(isa).ok_or(UsageError::NoIsa { name }),
+        None => {
+            let known: Vec<String> = Isa::ALL.iter().map(ToString::to_string).collect();
+            Err(UsageError::UnknownIsa { name, known: known.join(", ") })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instruction_set_goes_by_its_name() {
+        assert_eq!(
+            kernels("Scalar").expect("every CPU has it"),
+            kernels("scalar").expect("the same")
+        );
+        let error = kernels("avx9").expect_err("unknown").to_string();
+        assert!(error.contains("known: scalar"), "{error}");
+    }
+}

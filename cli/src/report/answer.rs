@@ -1,0 +1,126 @@
+//! How an answer went: one line for people, one object for programs.
+
+use std::fmt;
+
+use engine_core::{FinishReason, Stats};
+use planner::Seconds;
+use serde::Serialize;
+
+/// A finished answer.
+#[derive(Debug)]
+pub(crate) struct AnswerReport {
+    pub(crate) stats: Stats,
+    pub(crate) reason: FinishReason,
+    pub(crate) n_ctx: u32,
+    pub(crate) load: Seconds,
+    pub(crate) seed: u64,
+}
+
+impl fmt::Display for AnswerReport {
+    /// `prefill 412.3 TPS (38 tokens), TTFT 0.093 s, 85.2 TPS (120 tokens), load 0.080 s; end of turn; seed 7`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AnswerReport { stats, reason, load, seed, .. } = self;
+        let n_run = stats.n_prompt - stats.n_reused;
+        write!(f, "prefill {} TPS ({n_run} tokens), ", Rate(stats.prefill_tps()))?;
+        write!(f, "TTFT {:.3} s, ", stats.ttft.get())?;
+        write!(f, "{} TPS ({} tokens), ", Rate(stats.tps()), stats.n_generated)?;
+        write!(f, "load {:.3} s; {}; seed {seed}", load.get(), explain(*reason))
+    }
+}
+
+/// A rate, or a dash where there was nothing to measure.
+struct Rate(Option<f64>);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rate) => write!(f, "{rate:.1}"),
+            None => write!(f, "-"),
+        }
+    }
+}
+
+/// Why an answer ended, for people.
+pub(crate) fn explain(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::EndOfTurn => "end of turn",
+        FinishReason::Stop => "stop text",
+        FinishReason::MaxTokens => "cut at --max-tokens",
+        FinishReason::ContextFull => "cut because the context is full; --ctx makes it larger",
+        FinishReason::Cancelled => "stopped",
+    }
+}
+
+/// A finished answer, for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct AnswerJson<'a> {
+    text: &'a str,
+    finish: &'static str,
+    prompt_tokens: u32,
+    generated_tokens: u32,
+    ttft_s: f64,
+    prefill_tps: Option<f64>,
+    tps: Option<f64>,
+    load_s: f64,
+    n_ctx: u32,
+    seed: u64,
+}
+
+impl AnswerReport {
+    /// With the text, as an object for JSON.
+    pub(crate) fn json<'a>(&self, text: &'a str) -> AnswerJson<'a> {
+        AnswerJson {
+            text,
+            finish: match self.reason {
+                FinishReason::EndOfTurn => "end_of_turn",
+                FinishReason::Stop => "stop",
+                FinishReason::MaxTokens => "max_tokens",
+                FinishReason::ContextFull => "context_full",
+                FinishReason::Cancelled => "cancelled",
+            },
+            prompt_tokens: self.stats.n_prompt,
+            generated_tokens: self.stats.n_generated,
+            ttft_s: self.stats.ttft.get(),
+            prefill_tps: self.stats.prefill_tps(),
+            tps: self.stats.tps(),
+            load_s: self.load.get(),
+            n_ctx: self.n_ctx,
+            seed: self.seed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> AnswerReport {
+        let stats = Stats {
+            n_prompt: 40,
+            n_reused: 2,
+            n_generated: 11,
+            ttft: Seconds::new(0.12),
+            prefill: Seconds::new(0.1),
+            decode: Seconds::new(0.2),
+        };
+        let (load, seed) = (Seconds::new(0.05), 7);
+        AnswerReport { stats, reason: FinishReason::MaxTokens, n_ctx: 512, load, seed }
+    }
+
+    #[test]
+    fn the_line_has_rates_times_and_the_reason() {
+        let line = report().to_string();
+        let expected = "prefill 380.0 TPS (38 tokens), TTFT 0.120 s, 50.0 TPS (11 tokens), load 0.050 s; \
+                        cut at --max-tokens; seed 7";
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_a_dash_and_null() {
+        let stats = Stats { n_generated: 1, n_reused: 40, ..report().stats };
+        let report = AnswerReport { stats, ..report() };
+        assert!(report.to_string().contains("prefill - TPS (0 tokens)"), "{report}");
+        let json = serde_json::to_value(report.json("Hi")).expect("JSON");
+        assert_eq!((&json["text"], &json["tps"]), (&"Hi".into(), &serde_json::Value::Null));
+    }
+}
