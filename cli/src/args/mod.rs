@@ -71,10 +71,11 @@ fn model_help() -> String {
 }
 
 /// Answer one prompt
-///
-/// The answer streams to stdout; the last line, on stderr, gives rates and times.
 #[derive(Debug, clap::Args)]
-#[command(allow_missing_positional = true)]
+#[command(
+    allow_missing_positional = true,
+    after_help = "The answer streams to stdout; the last line, on stderr, gives rates and times."
+)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -93,10 +94,10 @@ pub(crate) struct RunArgs {
 }
 
 /// Hold a conversation
-///
-/// Type a message and press Enter. Ctrl-C stops the answer, Ctrl-D leaves, /help lists commands. Messages may also come
-/// from a pipe, one a line.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Type a message and press Enter. Ctrl-C stops the answer, Ctrl-D leaves, /help lists commands.
+Messages may also come from a pipe, one a line.")]
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -203,9 +204,10 @@ pub(crate) struct InspectArgs {
 }
 
 /// Show the token ids and pieces of a text, or the text of token ids
-///
-/// Text is taken literally: it never becomes control tokens, and nothing is put before it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Text is taken literally unless --special is given: it never becomes control tokens, and nothing is put
+before it.")]
 pub(crate) struct TokenizeArgs {
     /// Text to encode; `-` reads stdin
     #[arg(default_value = "-", conflicts_with_all = ["ids", "lines"])]
@@ -228,10 +230,10 @@ pub(crate) struct TokenizeArgs {
 }
 
 /// Measure how well a model predicts a text
-///
-/// As llama.cpp's perplexity tool does it, so that numbers compare: the text is cut into windows, a rest is left out,
-/// and the second half of each window is scored.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+As llama.cpp's perplexity tool does it, so that numbers compare: the text is cut into windows, a rest is
+left out, and the second half of each window is scored.")]
 pub(crate) struct PerplexityArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Write};
 
+use engine_core::open_tokenizer;
 use engine_core::tokenizer::{ControlText, Specials, TokenId, Tokenizer};
-use engine_core::weights::ModelFiles;
 use serde::Serialize;
 
 use crate::args::TokenizeArgs;
@@ -14,7 +14,7 @@ use crate::settings::{ModelRef, UsageError, read_stdin};
 
 pub(crate) fn run(args: TokenizeArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let path = ModelRef::parse(&args.model)?.locate(interrupt)?;
-    let tokenizer = Tokenizer::of(&ModelFiles::open(&path)?)?;
+    let tokenizer = open_tokenizer(&path)?;
     let mut codec =
         Codec { tokenizer, special: args.special, json: args.json, out: io::stdout().lock() };
     if let Some(ids) = args.ids {

@@ -36,19 +36,6 @@ fn the_table_and_the_json_agree() {
 }
 
 #[test]
-fn a_folder_and_a_gguf_file_of_one_model_score_alike() {
-    let (_folder, text) = text_file(TEXT.as_bytes());
-    let score = |model: &str| {
-        let words = ["perplexity".into(), data(model), "--file".into(), text.clone()];
-        let flags = ["--whole", "--json"].map(PathBuf::from);
-        let json = baton(words.into_iter().chain(flags)).success();
-        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-        json["mean_nll"].as_f64().expect("a number")
-    };
-    assert!((score("smollm2/model.gguf") - score("smollm2/hf")).abs() < 1e-6);
-}
-
-#[test]
 fn the_logits_are_those_that_were_scored() {
     let (folder, text) = text_file(TEXT.as_bytes());
     let logits = folder.path().join("logits");

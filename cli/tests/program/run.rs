@@ -42,13 +42,6 @@ fn a_bare_path_goes_before_the_prompt() {
 }
 
 #[test]
-fn a_folder_and_a_gguf_file_of_one_model_answer_alike() {
-    let words = ["Once upon a time", "--raw", "--temperature", "0"];
-    let folder = run_model(&data("smollm2/hf"), &words).success();
-    assert_eq!(run(&words).success(), folder);
-}
-
-#[test]
 fn json_is_one_object_with_the_text() {
     let words = ["Hi", "--raw", "--temperature", "0"];
     let text = run(&words).success();

@@ -6,8 +6,7 @@ use std::io;
 
 use engine_core::perplexity::{self, Chunk, Score};
 use engine_core::tokenizer::{Specials, Tokenizer};
-use engine_core::weights::ModelFiles;
-use engine_core::{Engine, EngineOptions};
+use engine_core::{Engine, EngineOptions, open_tokenizer};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::logits::LogitsFile;
@@ -24,7 +23,7 @@ const OUTPUTS_PER_PASS: u32 = 128;
 pub(crate) fn run(args: PerplexityArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let text = read_file(&args.file)?;
     let path = ModelRef::parse(args.model.model())?.locate(interrupt)?;
-    let tokenizer = Tokenizer::of(&ModelFiles::open(&path)?)?;
+    let tokenizer = open_tokenizer(&path)?;
     let chunks = if args.whole {
         whole(&tokenizer, &text)?
     } else {
