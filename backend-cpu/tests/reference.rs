@@ -97,6 +97,7 @@ fn every_family_gives_the_reference_logits() {
         let expected = Expected::read(&data().join(family).join("expected.safetensors"));
         assert_matches(&gguf_of(family), &expected, KvFormat::F32, 1e-6);
         assert_matches(&gguf_of(family), &expected, KvFormat::F16, 1e-6);
+        assert_matches(&data().join(family).join("hf"), &expected, KvFormat::F32, 1e-6);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::model::{Model, ModelConfig};
 use crate::runner::Runner;
 use crate::scratch::PassLimits;
 use crate::session::Session;
-use crate::tokenizer::{Tokenizer, TokenizerError};
+use crate::tokenizer::Tokenizer;
 use crate::weights::{DType, ModelFiles};
 
 /// Context taken when none is asked for, where the model and memory allow it.
@@ -149,10 +149,9 @@ pub fn open_tokenizer(path: &Path) -> Result<Tokenizer, EngineError> {
 fn tokenizer_of(files: &ModelFiles, path: &Path) -> Result<Tokenizer, EngineError> {
     let tokenizer = match files {
         ModelFiles::Gguf(gguf) => Tokenizer::from_gguf(&gguf.metadata),
-        ModelFiles::Checkpoint(_) => Err(TokenizerError::UnknownModel {
-            name: "tokenizer.json".into(),
-            supported: &["gpt2", "llama"],
-        }),
+        ModelFiles::Checkpoint(checkpoint) => {
+            Tokenizer::from_tokenizer_json(&checkpoint.tokenizer_path())
+        }
     };
     tokenizer.map_err(|error| EngineError::BadTokenizer { path: path.to_owned(), error })
 }
