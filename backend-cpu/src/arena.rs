@@ -1,5 +1,7 @@
 //! Buffers by number, and views of them resolved to slices. Knows no op.
 
+use std::cell::RefCell;
+
 use bytemuck::Pod;
 use engine_core::backend::{BufferId, HostSlice};
 use engine_core::op::View;
@@ -13,6 +15,8 @@ use crate::threads::{Conflict, MatrixMut, Memory};
 #[derive(Default)]
 pub(crate) struct Arena {
     buffers: Vec<Option<Buffer>>,
+    /// Own buffers of which something is lent, some of them more than once.
+    lent: RefCell<Vec<BufferId>>,
 }
 
 enum Buffer {
@@ -52,10 +56,19 @@ impl Arena {
 
     /// Ends all loans of memory.
     pub(crate) fn reclaim(&mut self) {
-        for buffer in self.buffers.iter_mut().flatten() {
-            if let Buffer::Own(memory) = buffer {
+        for id in self.lent.get_mut().drain(..) {
+            if let Some(Buffer::Own(memory)) = &mut self.buffers[id.0 as usize] {
                 memory.reclaim();
             }
+        }
+    }
+
+    /// Whether any of a view's bytes are lent out for writing.
+    pub(crate) fn is_written(&self, view: &View) -> bool {
+        let start = view.offset.as_usize();
+        match self.buffer(view.buffer) {
+            Buffer::Own(memory) => memory.is_written(start..start + view.bytes().as_usize()),
+            Buffer::Imported(_) => false,
         }
     }
 
@@ -64,7 +77,10 @@ impl Arena {
         let start = view.offset.as_usize();
         let range = start..start + view.bytes().as_usize();
         match self.buffer(view.buffer) {
-            Buffer::Own(memory) => memory.lend(range),
+            Buffer::Own(memory) => {
+                self.lent.borrow_mut().push(view.buffer);
+                memory.lend(range)
+            }
             Buffer::Imported(slice) => {
                 let bytes = slice.bytes();
                 Ok(bytes.get(range.clone()).unwrap_or_else(|| {
@@ -129,7 +145,10 @@ impl Arena {
     fn matrix_mut<T: Pod>(&self, view: &View) -> Result<MatrixMut<'_, T>, Conflict> {
         let start = view.offset.as_usize();
         let bytes = match self.buffer(view.buffer) {
-            Buffer::Own(memory) => memory.lend_mut(start..start + view.bytes().as_usize())?,
+            Buffer::Own(memory) => {
+                self.lent.borrow_mut().push(view.buffer);
+                memory.lend_mut(start..start + view.bytes().as_usize())?
+            }
             Buffer::Imported(_) => panic!("{:?} is read-only", view.buffer),
         };
         let values = bytemuck::try_cast_slice_mut(bytes)

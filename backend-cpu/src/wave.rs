@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use engine_core::op::Op;
 
 use crate::arena::Arena;
-use crate::ops::{Bench, Quantised, Task};
+use crate::ops::{Bench, Shared, Task};
 use crate::table::KernelTable;
 use crate::threads::Crew;
 
@@ -15,7 +15,7 @@ const WAVE: usize = 8;
 /// What running ops needs besides the ops and their memory; kept from one submit to the next.
 pub(crate) struct Runner {
     kernels: KernelTable,
-    quantised: Quantised,
+    shared: Shared,
     /// For each thread memory that it alone uses. The locks are never contended.
     scratch: Vec<Mutex<Vec<f32>>>,
 }
@@ -24,7 +24,7 @@ impl Runner {
     /// A runner for a crew of at most `threads`.
     pub(crate) fn new(kernels: KernelTable, threads: usize) -> Runner {
         let scratch = (0..threads).map(|_| Mutex::default()).collect();
-        Runner { kernels, quantised: Quantised::default(), scratch }
+        Runner { kernels, shared: Shared::default(), scratch }
     }
 
     /// Runs ops in order, each seeing what the ones before it wrote.
@@ -32,10 +32,11 @@ impl Runner {
     /// # Panics
     /// If an op's output overlaps one of its inputs where it must not, or as [`Task::prepare`] says.
     pub(crate) fn run(&mut self, mut ops: &[Op], arena: &mut Arena, crew: &mut Crew<'_>) {
+        self.shared.clear();
         while !ops.is_empty() {
             arena.reclaim();
-            self.quantised.clear();
             let done = self.run_wave(ops, arena, crew);
+            self.shared.forget_written(arena);
             ops = &ops[done..];
         }
     }
@@ -45,8 +46,7 @@ impl Runner {
         let mut tasks = Vec::with_capacity(WAVE);
         let mut nanoseconds = 0.0;
         for op in ops.iter().take(WAVE) {
-            let mut bench =
-                Bench { arena, kernels: self.kernels, crew, quantised: &mut self.quantised };
+            let mut bench = Bench { arena, kernels: self.kernels, crew, shared: &mut self.shared };
             match Task::prepare(op, &mut bench) {
                 Ok(task) => tasks.push(task),
                 Err(_) if !tasks.is_empty() => break,
@@ -57,20 +57,13 @@ impl Runner {
         let work = |member: usize| {
             let mut scratch = self.scratch[member].lock().unwrap_or_else(|lock| lock.into_inner());
             for task in &tasks {
-                task.work(self.kernels, &self.quantised, &mut scratch);
+                task.work(self.kernels, &self.shared, &mut scratch);
             }
         };
-        if nanoseconds < ALONE {
-            work(0)
-        } else {
-            crew.run(&work)
-        }
+        crew.run(nanoseconds, &work);
         tasks.len()
     }
 }
-
-/// Nanoseconds of work below which calling the other threads costs more than it saves.
-const ALONE: f64 = 4000.0;
 
 /// About how many nanoseconds one thread takes for an op. Decides only who works on it.
 fn estimate(op: &Op) -> f64 {

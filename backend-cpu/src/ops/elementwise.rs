@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use engine_core::op::{Activation, Add, AddBias, Glu, SoftCap};
 
+use super::cut::cut_any;
 use super::norm::weight_row;
-use super::task::{Bench, cut_any};
+use super::task::Bench;
 use crate::table::KernelTable;
 use crate::threads::{Conflict, Tile, Tiles};
 

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 
 use engine_core::op::{CombineExperts, MatMulExperts, RouteExperts};
 
-use super::matmul::{Input, weights};
-use super::quantised::Quantised;
-use super::task::{Bench, cut_any, cut_columns, index};
+use super::cut::{cut_any, cut_columns};
+use super::matmul::{Input, Quantised, weights};
+use super::task::{Bench, index};
 use crate::kernels::args::{TokenRow, TokenRows, WeightRows};
 use crate::table::KernelTable;
 use crate::threads::{Conflict, MatrixMut, Tiles};

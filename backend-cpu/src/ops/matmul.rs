@@ -2,12 +2,16 @@
 
 use engine_core::op::{MatMul, View};
 
-use super::quantised::{Quantised, SlotId};
-use super::task::{Bench, cut_columns};
-use crate::kernels::activations::{Activations, BLOCK, Form, Rows};
+use super::cut::cut_columns;
+use super::kept::{Kept, KeptId};
+use super::task::Bench;
+use crate::kernels::activations::{Activations, BLOCK, Form, Q8Block, Rows};
 use crate::kernels::args::{TokenRows, WeightRows};
 use crate::table::KernelTable;
-use crate::threads::{Conflict, Tiles};
+use crate::threads::{Conflict, Crew, MatrixMut, Tiles};
+
+/// Activations rounded to bytes.
+pub(super) type Quantised = Kept<View, Vec<Q8Block>>;
 
 pub(crate) struct Product<'m> {
     x: Input<'m>,
@@ -41,7 +45,7 @@ impl<'m> Product<'m> {
 /// The activations of a product.
 pub(super) enum Input<'m> {
     F32(&'m [f32]),
-    Q8(SlotId),
+    Q8(KeptId),
 }
 
 impl<'m> Input<'m> {
@@ -59,7 +63,9 @@ impl<'m> Input<'m> {
         Ok(match Form::of(w.dtype()) {
             Some(Form::F32) => Input::F32(x),
             Some(Form::Q8) => {
-                Input::Q8(bench.quantised.slot_of(view, x, bench.kernels, bench.crew))
+                let Bench { kernels, ref mut crew, ref mut shared, .. } = *bench;
+                let round = |blocks: &mut Vec<_>| quantise(x, blocks, kernels, crew);
+                Input::Q8(shared.quantised.entry(*view, round))
             }
             None => panic!("there is no arithmetic for {}", w.dtype()),
         })
@@ -69,7 +75,7 @@ impl<'m> Input<'m> {
     pub(super) fn activations<'a>(&'a self, k: usize, quantised: &'a Quantised) -> Activations<'a> {
         match self {
             Input::F32(x) => Activations::F32(Rows::new(x, k)),
-            Input::Q8(slot) => Activations::Q8(Rows::new(quantised.blocks(*slot), k / BLOCK)),
+            Input::Q8(id) => Activations::Q8(Rows::new(quantised.get(*id), k / BLOCK)),
         }
     }
 }
@@ -80,4 +86,19 @@ pub(super) fn weights<'m>(
     bench: &Bench<'m, '_, '_>,
 ) -> Result<WeightRows<'m>, Conflict> {
     Ok(WeightRows::new(bench.arena.bytes(view)?, view.dtype, view.columns() as usize))
+}
+
+/// Blocks that a thread rounds at a time.
+const TILE_BLOCKS: usize = 64;
+
+fn quantise(x: &[f32], blocks: &mut Vec<Q8Block>, kernels: KernelTable, crew: &mut Crew<'_>) {
+    blocks.resize(x.len() / BLOCK, bytemuck::Zeroable::zeroed());
+    let tiles = MatrixMut::new(blocks, 1).cut(TILE_BLOCKS, 1);
+    // About 4 values in a nanosecond.
+    crew.run(x.len() as f64 / 4.0, &|_| {
+        while let Some(mut tile) = tiles.take() {
+            let values = tile.rows().start * BLOCK..tile.rows().end * BLOCK;
+            kernels.quantise(&x[values], tile.values());
+        }
+    });
 }

@@ -3,14 +3,14 @@
 //! A file per family of ops. Nothing here knows how threads meet.
 
 mod attention;
+mod cut;
 mod elementwise;
 mod experts;
+mod kept;
 mod matmul;
 mod norm;
-mod quantised;
 mod rope;
 mod rows;
 mod task;
 
-pub(crate) use quantised::Quantised;
-pub(crate) use task::{Bench, Task};
+pub(crate) use task::{Bench, Shared, Task};

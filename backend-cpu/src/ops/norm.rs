@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use engine_core::op::{RmsNorm, View};
 use engine_core::weights::DType;
 
-use super::task::{Bench, cut_rows};
+use super::cut::cut_rows;
+use super::task::Bench;
 use crate::arena::Arena;
 use crate::kernels::dequant::dequantise_row;
 use crate::table::KernelTable;

@@ -2,17 +2,40 @@
 
 use engine_core::op::Op;
 
-use super::{attention, elementwise, experts, matmul, norm, quantised::Quantised, rope, rows};
+use super::matmul::Quantised;
+use super::rope::Angles;
+use super::{attention, elementwise, experts, matmul, norm, rope, rows};
 use crate::arena::Arena;
 use crate::table::KernelTable;
-use crate::threads::{Conflict, Crew, MatrixMut, Tiles};
+use crate::threads::{Conflict, Crew};
 
 /// What ops are prepared with.
 pub(crate) struct Bench<'m, 'c, 'g> {
     pub(crate) arena: &'m Arena,
     pub(crate) kernels: KernelTable,
     pub(crate) crew: &'c mut Crew<'g>,
-    pub(crate) quantised: &'c mut Quantised,
+    pub(crate) shared: &'c mut Shared,
+}
+
+/// What several ops use, computed from views.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(super) quantised: Quantised,
+    pub(super) angles: Angles,
+}
+
+impl Shared {
+    /// Forgets everything, since memory may have changed in any way.
+    pub(crate) fn clear(&mut self) {
+        self.quantised.forget(|_| true);
+        self.angles.forget(|_| true);
+    }
+
+    /// Forgets what was computed from memory that is lent out for writing.
+    pub(crate) fn forget_written(&mut self, arena: &Arena) {
+        self.quantised.forget(|view| arena.is_written(view));
+        self.angles.forget(|key| key.views().iter().any(|view| arena.is_written(view)));
+    }
 }
 
 /// An op whose views are resolved. Every thread calls [`work`](Task::work) once; the op is done when all have returned.
@@ -55,56 +78,22 @@ impl<'m> Task<'m> {
     }
 
     /// Does tiles of the op until none is left. `scratch` belongs to this thread and holds anything.
-    pub(crate) fn work(&self, kernels: KernelTable, quantised: &Quantised, scratch: &mut Vec<f32>) {
+    pub(crate) fn work(&self, kernels: KernelTable, shared: &Shared, scratch: &mut Vec<f32>) {
         match self {
             Task::Gather(task) => task.work(kernels),
             Task::Scatter(task) => task.work(kernels),
-            Task::MatMul(task) => task.work(kernels, quantised),
+            Task::MatMul(task) => task.work(kernels, &shared.quantised),
             Task::RmsNorm(task) => task.work(kernels),
-            Task::Rope(task) => task.work(kernels),
+            Task::Rope(task) => task.work(kernels, &shared.angles),
             Task::Attention(task) => task.work(kernels, scratch),
             Task::Glu(task) => task.work(kernels, scratch),
             Task::Add(task) => task.work(kernels),
             Task::SoftCap(task) => task.work(kernels),
             Task::Route(task) => task.work(kernels, scratch),
-            Task::MatMulExperts(task) => task.work(kernels, quantised),
+            Task::MatMulExperts(task) => task.work(kernels, &shared.quantised),
             Task::Combine(task) => task.work(kernels),
         }
     }
-}
-
-/// Tiles wanted per thread, so that one that is held up leaves its tiles to the others.
-const TILES_PER_THREAD: usize = 4;
-
-/// Values of f32 in a cache line, of which tiles have whole ones, so that threads do not write to the same one.
-const LINE: usize = 16;
-
-/// Values that a tile has at least, so that taking tiles costs little beside working on them.
-const TILE_VALUES: usize = 1024;
-
-/// Cuts an output into tiles of whole rows, enough of them for `threads` if there are.
-pub(super) fn cut_rows<T>(matrix: MatrixMut<'_, T>, threads: usize) -> Tiles<'_, T> {
-    let [rows, columns] = [matrix.rows(), matrix.columns()];
-    let enough = rows.div_ceil(threads * TILES_PER_THREAD);
-    matrix.cut(enough.max(TILE_VALUES.div_ceil(columns)), columns)
-}
-
-/// Cuts an output into tiles of whole rows if there are enough of them for `threads`, else of whole cache lines.
-pub(super) fn cut_any<T>(matrix: MatrixMut<'_, T>, threads: usize) -> Tiles<'_, T> {
-    let [rows, columns] = [matrix.rows(), matrix.columns()];
-    let wanted = threads * TILES_PER_THREAD;
-    if rows >= wanted || columns <= TILE_VALUES {
-        return cut_rows(matrix, threads);
-    }
-    let width = columns.div_ceil(wanted.div_ceil(rows.max(1))).max(TILE_VALUES);
-    matrix.cut(1, width.next_multiple_of(LINE))
-}
-
-/// Cuts a result into tiles of some columns of all rows, a few for each thread.
-pub(super) fn cut_columns<T>(matrix: MatrixMut<'_, T>, threads: usize) -> Tiles<'_, T> {
-    let rows = matrix.rows().max(1);
-    let width = matrix.columns().div_ceil(threads * TILES_PER_THREAD);
-    matrix.cut(rows, width.next_multiple_of(LINE))
 }
 
 /// Turns stored row numbers into indices.

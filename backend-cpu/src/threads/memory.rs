@@ -79,6 +79,11 @@ impl Memory {
         Ok(unsafe { std::slice::from_raw_parts_mut(start, range.len()) })
     }
 
+    /// Whether any of these bytes are lent out for writing.
+    pub(crate) fn is_written(&self, range: Range<usize>) -> bool {
+        self.loans.borrow().iter().any(|loan| loan.writes && overlap(&loan.range, &range))
+    }
+
     /// Notes a loan that conflicts with no other, and returns where its bytes start.
     fn enter(&self, loan: Loan) -> Result<*mut u8, Conflict> {
         let range = loan.range.clone();
@@ -88,17 +93,18 @@ impl Memory {
             self.len
         );
         let mut loans = self.loans.borrow_mut();
-        let excludes = |other: &Loan| {
-            (loan.writes || other.writes)
-                && range.start < other.range.end
-                && other.range.start < range.end
-        };
+        let excludes =
+            |other: &Loan| (loan.writes || other.writes) && overlap(&range, &other.range);
         if loans.iter().any(excludes) {
             return Err(Conflict);
         }
         loans.push(loan);
         Ok(self.units.cast::<u8>().wrapping_add(self.skipped + range.start))
     }
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start.max(b.start) < a.end.min(b.end)
 }
 
 impl Drop for Memory {
@@ -134,6 +140,7 @@ mod tests {
         assert_eq!(memory.lend_mut(63..65).unwrap_err(), Conflict);
         assert_eq!(memory.lend(127..128).unwrap_err(), Conflict);
         assert!(memory.lend_mut(64..64).is_ok(), "no bytes, no conflict");
+        assert!(memory.is_written(127..128) && !memory.is_written(0..64));
         memory.reclaim();
         assert_eq!(memory.lend_mut(0..128).unwrap()[64], 18);
     }

@@ -62,17 +62,21 @@ impl Crew<'_> {
     }
 
     /// Runs `work` once on this thread, which is member 0, and at most once on each other one. Returns when all are
-    /// done. Whatever has to be done must be done however many of them come.
+    /// done. Whatever has to be done must be done however many of them come: none do if this thread would take about
+    /// `nanoseconds` for all of it, and that is less than calling them costs.
     ///
     /// # Panics
     /// With the panic of any thread in `work`, once all are done.
-    pub(crate) fn run(&mut self, work: &(dyn Fn(usize) + Sync)) {
+    pub(crate) fn run(&mut self, nanoseconds: f64, work: &(dyn Fn(usize) + Sync)) {
         match self.gate {
-            None => work(0),
-            Some(gate) => gate.run(work),
+            Some(gate) if nanoseconds > ALONE => gate.run(work),
+            _ => work(0),
         }
     }
 }
+
+/// Nanoseconds of work that one thread does sooner than it calls others.
+const ALONE: f64 = 4000.0;
 
 /// A worker entered and has not left: counted in the low bits of the gate's state.
 const ENTERED: u64 = 1;
@@ -198,7 +202,7 @@ mod tests {
     fn shares_done_once(crew: &mut Crew<'_>, shares: usize) -> bool {
         let done: Vec<AtomicUsize> = (0..shares).map(|_| AtomicUsize::new(0)).collect();
         let next = AtomicUsize::new(0);
-        crew.run(&|_| {
+        crew.run(f64::MAX, &|_| {
             while let Some(share) = done.get(next.fetch_add(1, Relaxed)) {
                 share.fetch_add(1, Relaxed);
             }
@@ -223,7 +227,7 @@ mod tests {
         let inside: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
         team(4).assemble(|crew| {
             for _ in 0..2000 {
-                crew.run(&|member| {
+                crew.run(f64::MAX, &|member| {
                     assert_eq!(inside[member].fetch_add(1, Relaxed), 0);
                     inside[member].fetch_sub(1, Relaxed);
                 });
@@ -237,7 +241,7 @@ mod tests {
         team(3).assemble(|crew| {
             for round in 0..500 {
                 let next = AtomicUsize::new(0);
-                crew.run(&|_| {
+                crew.run(f64::MAX, &|_| {
                     while let Some(value) = values.get(next.fetch_add(1, Relaxed)) {
                         assert_eq!(value.load(Relaxed), round);
                         value.store(round + 1, Relaxed);
@@ -255,7 +259,7 @@ mod tests {
                 team.assemble(|crew| {
                     // Both threads wait for each other, so that the worker surely takes part.
                     let here = AtomicUsize::new(0);
-                    crew.run(&|member| {
+                    crew.run(f64::MAX, &|member| {
                         here.fetch_add(1, Relaxed);
                         while here.load(Relaxed) < 2 {
                             std::thread::yield_now();

@@ -98,7 +98,10 @@ impl<'a, U: Vector> Tile<'a, U> {
                 BLOCK * value_dim,
             ],
         );
-        let start = tokens.clone().map(|token| heads.seen(token)[0]).min().unwrap_or(0);
+        let first_seen = tokens.clone().map(|token| heads.seen(token)[0]).min().unwrap_or(0);
+        // Blocks are counted from where the sequence starts, so that a row's result does not depend on the others.
+        let sequence = heads.spans[tokens.start][0] as usize;
+        let start = sequence + (first_seen - sequence) / BLOCK * BLOCK;
         let stop = tokens.clone().map(|token| heads.seen(token)[1]).max().unwrap_or(0);
         for row in 0..tokens.len() * group {
             let token = tokens.start + row / group;
