@@ -1,4 +1,8 @@
 //! Model files: what tensors there are, how they are stored, where their bytes lie.
+//!
+//! [`ModelFiles::open`] takes a path to either kind of model. Files are mapped, not read: [`Weights`] gives each tensor
+//! as a part of a mapped file. Everything a file says about itself is checked when it is opened, so that a bad one is an
+//! error then and not a wrong answer later. Nothing here knows a model family, a device or a plan.
 
 mod checkpoint;
 mod dtype;

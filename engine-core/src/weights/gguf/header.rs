@@ -83,24 +83,24 @@ fn metadata(cursor: &mut Cursor<'_>, n_entries: u64) -> Result<Metadata, GgufFau
         if metadata.get(&key).is_some() {
             return Err(GgufFault::DuplicateKey { key: key.into() });
         }
-        match value::read(cursor) {
-            Ok(value) => metadata.insert(key, value),
-            Err(ValueFault::Short(short)) => return Err(cut(Reading::Value(key.into()))(short)),
-            Err(ValueFault::Type(found)) => {
-                return Err(GgufFault::ValueType { key: key.into(), found });
-            }
-            Err(ValueFault::Bool(found)) => return Err(GgufFault::Bool { key: key.into(), found }),
-            Err(ValueFault::Depth) => return Err(GgufFault::Depth { key: key.into() }),
-        };
+        let value = value::read(cursor).map_err(|fault| in_value(fault, &key))?;
+        metadata.insert(key, value);
     }
     Ok(metadata)
 }
 
+fn in_value(fault: ValueFault, key: &str) -> GgufFault {
+    let key = key.into();
+    match fault {
+        ValueFault::Short(short) => cut(Reading::Value(key))(short),
+        ValueFault::Type(found) => GgufFault::ValueType { key, found },
+        ValueFault::Bool(found) => GgufFault::Bool { key, found },
+        ValueFault::Depth => GgufFault::Depth { key },
+    }
+}
+
 fn name(cursor: &mut Cursor<'_>, reading: Reading) -> Result<String, GgufFault> {
-    let bytes = match cursor.string() {
-        Ok(bytes) => bytes,
-        Err(short) => return Err(cut(reading)(short)),
-    };
+    let bytes = cursor.string().map_err(|short| cut(reading.clone())(short))?;
     match str::from_utf8(bytes) {
         Ok(name) => Ok(name.to_owned()),
         Err(_) => Err(GgufFault::NameNotUtf8 { reading }),
