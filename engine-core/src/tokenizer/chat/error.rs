@@ -42,6 +42,14 @@ pub enum TemplateError {
         /// Index of the message in the conversation.
         index: usize,
     },
+    /// A message has a part that is no text, and the template takes texts only.
+    #[error("message {index} has a part of type '{kind}', which the chat template does not take")]
+    UnsupportedPart {
+        /// Index of the message in the conversation.
+        index: usize,
+        /// Type of the part.
+        kind: String,
+    },
     /// The conversation uses every private-use character of Unicode, of which a few are needed as stand-ins.
     #[error("the conversation uses every private-use character of Unicode")]
     NoStandIns,

@@ -38,6 +38,7 @@ pub(super) fn environment(clock: Clock) -> Environment<'static> {
     env.add_filter("tojson", tojson);
     env.add_filter("string", |value: &Value| to_str(value));
     env.add_filter("join", join);
+    env.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     env
 }
 
@@ -57,8 +58,24 @@ fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Resul
         ("removesuffix", Some(text), Some(part)) => {
             Ok(text.strip_suffix(part).unwrap_or(text).into())
         }
+        ("title", Some(text), None) => Ok(title(text).into()),
         _ => pycompat::unknown_method_callback(state, value, name, args),
     }
+}
+
+/// Python's `str.title`: a letter is upper case after anything but a letter, else lower case.
+fn title(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut after_letter = false;
+    for c in text.chars() {
+        if after_letter {
+            out.extend(c.to_lowercase());
+        } else {
+            out.extend(c.to_uppercase());
+        }
+        after_letter = c.is_alphabetic();
+    }
+    out
 }
 
 /// `json.dumps`, with the options that transformers passes on.

@@ -28,6 +28,10 @@ impl Message {
         values.into_iter().enumerate().map(message).collect()
     }
 
+    pub(super) fn map_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.0
+    }
+
     pub(super) fn into_value(self) -> Value {
         Value::Object(self.0)
     }

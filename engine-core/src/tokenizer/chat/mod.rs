@@ -9,6 +9,7 @@ mod functions;
 mod literals;
 mod message;
 mod python;
+mod shapes;
 mod stand_ins;
 mod template;
 

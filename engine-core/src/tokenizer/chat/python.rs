@@ -5,6 +5,8 @@ use std::fmt::Write;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
+use super::stand_ins::is_private;
+
 /// `str(value)`, with undefined as nothing.
 pub(super) fn to_str(value: &Value) -> String {
     match value.kind() {
@@ -101,6 +103,19 @@ pub(super) struct JsonStyle {
     pub(super) ascii: bool,
 }
 
+impl Default for JsonStyle {
+    /// On one line, as it is.
+    fn default() -> Self {
+        JsonStyle {
+            indent: None,
+            item_separator: ", ".to_owned(),
+            key_separator: ": ".to_owned(),
+            sort_keys: false,
+            ascii: false,
+        }
+    }
+}
+
 /// `json.dumps(value)`. Undefined values and others that JSON lacks are null.
 pub(super) fn to_json(value: &Value, style: &JsonStyle) -> String {
     let mut out = String::new();
@@ -192,7 +207,8 @@ fn write_json_string(text: &str, style: &JsonStyle, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || (style.ascii && !c.is_ascii()) => {
+            // A private-use character may stand in for one of ASCII.
+            c if (c as u32) < 0x20 || (style.ascii && !c.is_ascii() && !is_private(c)) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     let _ = write!(out, "\\u{unit:04x}");
                 }
@@ -236,20 +252,10 @@ mod tests {
         }
     }
 
-    fn style() -> JsonStyle {
-        JsonStyle {
-            indent: None,
-            item_separator: ", ".to_owned(),
-            key_separator: ": ".to_owned(),
-            sort_keys: false,
-            ascii: false,
-        }
-    }
-
     #[test]
     fn json_as_python_dumps() {
         let given = json!({"b": [1, 2.0, "é\n\u{1}"], "a": {}, "c": [], "d": null});
-        let dumped = to_json(&value(given), &style());
+        let dumped = to_json(&value(given), &JsonStyle::default());
         assert_eq!(dumped, r#"{"b": [1, 2.0, "é\n\u0001"], "a": {}, "c": [], "d": null}"#);
     }
 
@@ -260,12 +266,12 @@ mod tests {
             indent: Some("  ".to_owned()),
             item_separator: ",".to_owned(),
             sort_keys: true,
-            ..style()
+            ..JsonStyle::default()
         };
         let expected =
             "{\n  \"a\": \"é😀\",\n  \"b\": [\n    1,\n    {\n      \"x\": 2\n    }\n  ]\n}";
         assert_eq!(to_json(&given, &indented), expected);
-        let ascii = JsonStyle { ascii: true, ..style() };
+        let ascii = JsonStyle { ascii: true, ..JsonStyle::default() };
         assert_eq!(to_json(&value(json!("é😀")), &ascii), r#""\u00e9\ud83d\ude00""#);
     }
 }

@@ -51,7 +51,7 @@ impl Guard {
 
     /// Chooses stand-ins that occur neither in `conversation` nor in `template`. None when there are not enough.
     pub(super) fn stand_ins(&self, conversation: &[&Value], template: &str) -> Option<StandIns> {
-        let mut used: BTreeSet<char> = template.chars().filter(is_private).collect();
+        let mut used: BTreeSet<char> = template.chars().filter(|&c| is_private(c)).collect();
         for value in conversation {
             collect_private(value, &mut used);
         }
@@ -127,17 +127,18 @@ fn fits(text: &str, at: usize, control: &str) -> bool {
 const PRIVATE: [std::ops::RangeInclusive<char>; 3] =
     ['\u{F0000}'..='\u{FFFFD}', '\u{100000}'..='\u{10FFFD}', '\u{E000}'..='\u{F8FF}'];
 
-fn is_private(c: &char) -> bool {
-    PRIVATE.iter().any(|range| range.contains(c))
+/// Whether `c` is of a kind that stand-ins are taken from.
+pub(super) fn is_private(c: char) -> bool {
+    PRIVATE.iter().any(|range| range.contains(&c))
 }
 
 fn collect_private(value: &Value, used: &mut BTreeSet<char>) {
     match value {
-        Value::String(text) => used.extend(text.chars().filter(is_private)),
+        Value::String(text) => used.extend(text.chars().filter(|&c| is_private(c))),
         Value::Array(items) => items.iter().for_each(|item| collect_private(item, used)),
         Value::Object(map) => {
             for (key, value) in map {
-                used.extend(key.chars().filter(is_private));
+                used.extend(key.chars().filter(|&c| is_private(c)));
                 collect_private(value, used);
             }
         }

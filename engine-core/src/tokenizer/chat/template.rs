@@ -1,12 +1,14 @@
 //! A chat template and what comes out of it.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use minijinja::value::Serde;
 use minijinja::{Environment, Error};
 use serde_json::{Map, Value};
 
 use super::functions::{Raised, environment};
+use super::shapes::Shapes;
 use super::stand_ins::{Guard, StandIns};
 use super::{Chat, Clock, TemplateError, literals};
 use crate::tokenizer::{TokenId, Tokenizer};
@@ -27,6 +29,8 @@ pub struct ChatTemplate {
     guard: Guard,
     /// `bos_token` and the like.
     token_texts: Map<String, Value>,
+    /// What the template takes, once it was asked.
+    shapes: OnceLock<Shapes>,
 }
 
 /// A rendered conversation, still knowing which of its text came from messages.
@@ -78,7 +82,14 @@ impl ChatTemplate {
             wanted.into_iter().chain(tokenizer.user_defined_texts().map(str::to_owned)),
         );
         let token_texts = token_texts(tokenizer);
-        Ok(ChatTemplate { env, source, is_fallback: false, guard, token_texts })
+        Ok(ChatTemplate {
+            env,
+            source,
+            is_fallback: false,
+            guard,
+            token_texts,
+            shapes: OnceLock::new(),
+        })
     }
 
     /// Whether this is the ChatML format because the model has no template of its own.
@@ -86,11 +97,20 @@ impl ChatTemplate {
         self.is_fallback
     }
 
-    /// The text of a conversation, as the model was trained to see it.
+    /// The text of a conversation, as the model was trained to see it. Messages may spell what they say in any shape:
+    /// content null, missing, empty or in parts; arguments of tool calls as JSON text or as a value.
     ///
     /// # Errors
-    /// [`TemplateError::Raised`] when the template rejects the conversation, [`TemplateError::Render`] when it fails.
+    /// [`TemplateError::Raised`] when the template rejects the conversation, [`TemplateError::Render`] when it fails,
+    /// [`TemplateError::UnsupportedPart`] for a part of a message that it has no place for.
     pub fn render(&self, chat: Chat) -> Result<Rendered, TemplateError> {
+        let shapes = self.shapes.get_or_init(|| {
+            Shapes::of(|probe| self.render_as_given(probe).ok().map(|rendered| rendered.text()))
+        });
+        self.render_as_given(shapes.adapt(chat)?)
+    }
+
+    fn render_as_given(&self, chat: Chat) -> Result<Rendered, TemplateError> {
         let variables = self.variables(chat);
         let values: Vec<&Value> = variables.values().collect();
         let stand_ins =
