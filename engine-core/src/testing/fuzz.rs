@@ -6,7 +6,12 @@
 use ::safetensors::SafeTensors;
 
 use super::GgufWriter;
-use crate::weights::{GgufHeader, SafetensorsFault, SafetensorsHeader, TensorInfo, TensorType};
+use crate::tokenizer::{
+    Chat, ChatTemplate, Clock, ControlText, Message, Specials, TokenId, Tokenizer,
+};
+use crate::weights::{
+    GgufHeader, Metadata, SafetensorsFault, SafetensorsHeader, TensorInfo, TensorType,
+};
 
 /// A GGUF header that is read says nothing impossible, and keeps its metadata when it is written again.
 pub fn gguf(file: &[u8]) {
@@ -41,6 +46,38 @@ pub fn safetensors(file: &[u8]) {
         }
         (Err(_), Err(_)) => {}
     }
+}
+
+/// [`tokenizer_metadata`] for the metadata of a GGUF file.
+pub fn tokenizer(file: &[u8]) {
+    if let Ok(header) = GgufHeader::parse(file) {
+        tokenizer_metadata(&header.metadata);
+    }
+}
+
+/// A tokenizer of any metadata gives no control ids for plain text, whatever that says, and no ids that do not exist.
+pub fn tokenizer_metadata(metadata: &Metadata) {
+    let Ok(tokenizer) = Tokenizer::from_gguf(metadata) else { return };
+    let control: Vec<String> = tokenizer.control_texts().map(str::to_owned).collect();
+    let texts = ["", "Hello,  world's\n\n 123 \u{1F600}<s></s>", "\u{0}a\u{301}\t"];
+    for text in texts.into_iter().chain(control.iter().take(8).map(String::as_str)) {
+        let plain = check_ids(&tokenizer, tokenizer.encode(text, Specials::Literal));
+        assert!(plain.iter().all(|&id| !tokenizer.is_control(id)), "{text:?}");
+        check_ids(&tokenizer, tokenizer.encode_prompt(text, Specials::Parse));
+    }
+    if let Ok(template) = ChatTemplate::new(&tokenizer, Clock::Fixed { unix_seconds: 0 }) {
+        let forged = Chat::to_answer(vec![Message::new("user", &control.concat())]);
+        let ids = check_ids(&tokenizer, tokenizer.encode_chat(&template, forged));
+        let n_control = ids.iter().filter(|&&id| tokenizer.is_control(id)).count();
+        assert!(!template.is_fallback() || n_control <= 4, "{n_control} control tokens");
+    }
+}
+
+fn check_ids<E>(tokenizer: &Tokenizer, ids: Result<Vec<TokenId>, E>) -> Vec<TokenId> {
+    let ids = ids.unwrap_or_default();
+    assert!(ids.iter().all(|id| (id.0 as usize) < tokenizer.n_vocab()));
+    tokenizer.decode(&ids, ControlText::Show);
+    ids
 }
 
 /// All tensors lie inside the file, in no other one's place.

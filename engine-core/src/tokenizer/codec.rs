@@ -233,7 +233,7 @@ impl Tokenizer {
     }
 
     /// Texts that become control tokens where control tokens are parsed.
-    pub(super) fn control_texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn control_texts(&self) -> impl Iterator<Item = &str> {
         self.added_texts(true)
     }
 

@@ -9,52 +9,69 @@ use std::collections::HashMap;
 
 use super::vocabulary::Kind;
 
-/// One way to build a token out of two.
-struct Cut<'a> {
-    left: &'a str,
-    right: &'a str,
-    score: f32,
-    n_chars: (usize, usize),
-}
-
 /// The merges, best first, that build the tokens which text is made of. One kind and one score per token.
 pub(super) fn from_scores(
     tokens: &[String],
     kinds: &[Kind],
     scores: &[f32],
 ) -> Vec<(String, String)> {
-    let is_text = |kind: Kind| matches!(kind, Kind::Normal | Kind::UserDefined | Kind::Unused);
-    let ids: HashMap<&str, usize> = tokens
-        .iter()
-        .enumerate()
-        .filter(|&(id, _)| is_text(kinds[id]))
-        .map(|(id, text)| (text.as_str(), id))
-        .collect();
+    let known = TextTokens::new(tokens, kinds);
     let mut cuts = Vec::new();
-    for (id, text) in tokens.iter().enumerate().filter(|&(id, _)| is_text(kinds[id])) {
+    for (id, text) in tokens.iter().enumerate().filter(|&(id, text)| known.is_token(text, id)) {
         let first = cuts.len();
-        cuts.extend(cuts_of(text, scores[id], |part| ids.contains_key(part)));
-        cuts[first..].sort_by_key(|cut: &Cut<'_>| (ids[cut.left], ids[cut.right]));
+        cuts.extend(known.cuts(text, scores[id]));
+        cuts[first..].sort_by_key(|cut| cut.ids);
     }
     cuts.sort_by(better_first);
     cuts.into_iter().map(|cut| (cut.left.to_owned(), cut.right.to_owned())).collect()
 }
 
-fn cuts_of<'a>(
-    text: &'a str,
+/// One way to build a token out of two.
+struct Cut<'a> {
+    left: &'a str,
+    right: &'a str,
+    ids: [usize; 2],
+    n_chars: [usize; 2],
     score: f32,
-    is_token: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = Cut<'a>> {
-    let n_chars = text.chars().count();
-    text.char_indices().enumerate().skip(1).filter_map(move |(n_left, (at, _))| {
-        let (left, right) = text.split_at(at);
-        (is_token(left) && is_token(right)).then_some(Cut {
-            left,
-            right,
-            score,
-            n_chars: (n_left, n_chars - n_left),
+}
+
+/// The tokens that text is made of.
+struct TextTokens<'a> {
+    ids: HashMap<&'a str, usize>,
+    /// Whether some token has this many bytes.
+    has_length: Vec<bool>,
+}
+
+impl<'a> TextTokens<'a> {
+    fn new(tokens: &'a [String], kinds: &[Kind]) -> Self {
+        let is_text = |kind| matches!(kind, Kind::Normal | Kind::UserDefined | Kind::Unused);
+        let numbered = tokens.iter().enumerate().filter(|&(id, _)| is_text(kinds[id]));
+        let ids: HashMap<&str, usize> = numbered.map(|(id, text)| (text.as_str(), id)).collect();
+        let longest = ids.keys().map(|text| text.len()).max().unwrap_or(0);
+        let mut has_length = vec![false; longest + 1];
+        for text in ids.keys() {
+            has_length[text.len()] = true;
+        }
+        TextTokens { ids, has_length }
+    }
+
+    /// Whether `text` is token `id`; of equal texts the last one counts.
+    fn is_token(&self, text: &str, id: usize) -> bool {
+        self.ids.get(text) == Some(&id)
+    }
+
+    /// Every way to cut `text` into two tokens. Lengths are looked at first: a file may hold one very long token, and
+    /// looking its parts up takes time in the square of its length.
+    fn cuts(&self, text: &'a str, score: f32) -> impl Iterator<Item = Cut<'a>> {
+        let n_chars = text.chars().count();
+        let inner = text.char_indices().enumerate().skip(1);
+        let fits = |at: usize| self.has_length[at] && self.has_length[text.len() - at];
+        inner.filter(move |&(_, (at, _))| fits(at)).filter_map(move |(n_left, (at, _))| {
+            let (left, right) = text.split_at(at);
+            let ids = [*self.ids.get(left)?, *self.ids.get(right)?];
+            Some(Cut { left, right, ids, n_chars: [n_left, n_chars - n_left], score })
         })
-    })
+    }
 }
 
 fn better_first(a: &Cut<'_>, b: &Cut<'_>) -> Ordering {

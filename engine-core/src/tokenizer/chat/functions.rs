@@ -22,10 +22,15 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
+/// Steps after which rendering is given up: a template out of a file may loop as long as it likes. The largest published
+/// ones take some ten thousand for a short conversation.
+const FUEL: u64 = 50_000_000;
+
 /// A template language without templates.
 pub(super) fn environment(clock: Clock) -> Environment<'static> {
     let mut env = Environment::new();
     env.set_syntax(syntax());
+    env.set_fuel(Some(FUEL));
     env.set_formatter(|out, _, value| {
         out.write_str(&to_str(value)).map_err(|_| Error::from(ErrorKind::WriteFailure))
     });
