@@ -94,7 +94,7 @@ impl Cache {
                 }
                 Err(TryLockError::WouldBlock) => {
                     if !told {
-                        eprintln!("{} is being fetched by another baton; waiting", model.name);
+                        tell!("{} is being fetched by another baton; waiting", model.name);
                         told = true;
                     }
                     thread::sleep(LOCK_POLL);

@@ -22,12 +22,12 @@ pub(crate) fn backends(args: &DeviceArgs) -> Result<Backends, Failure> {
 
 /// The kernels of the instruction set of that name.
 fn kernels(name: &str) -> Result<KernelTable, UsageError> {
-    let name = name.to_lowercase();
-    match Isa::ALL.iter().find(|isa| isa.to_string() == name) {
-        Some(&isa) => KernelTable::for_isa(isa).ok_or(UsageError::NoIsa { name }),
+    let plain = |name: &str| name.to_lowercase().replace('-', "");
+    match Isa::ALL.iter().find(|isa| plain(&isa.to_string()) == plain(name)) {
+        Some(&isa) => KernelTable::for_isa(isa).ok_or(UsageError::NoIsa { name: isa.to_string() }),
         None => {
             let known: Vec<String> = Isa::ALL.iter().map(ToString::to_string).collect();
-            Err(UsageError::UnknownIsa { name, known: known.join(", ") })
+            Err(UsageError::UnknownIsa { name: name.to_owned(), known: known.join(", ") })
         }
     }
 }

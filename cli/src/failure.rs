@@ -3,9 +3,10 @@
 use std::error::Error;
 use std::io;
 
-use engine_core::EngineError;
+use engine_core::backend::BackendError;
 use engine_core::tokenizer::TokenizerError;
 use engine_core::weights::OpenError;
+use engine_core::{EngineError, SamplerError};
 
 use crate::fetch::FetchError;
 use crate::report::visible;
@@ -75,6 +76,11 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Failure {
         match error {
             EngineError::Cancelled => Failure::Interrupted,
+            EngineError::Kv(_)
+            | EngineError::Backend(BackendError::Unsupported { .. })
+            | EngineError::Sampler(SamplerError::NotANumber { .. }) => {
+                Failure::Internal(error.into())
+            }
             error => Failure::input(error),
         }
     }

@@ -3,6 +3,14 @@
 //! Answers and data go to stdout, everything else to stderr. No maths and no file formats live here.
 #![forbid(unsafe_code)]
 
+/// Prints a line to stderr for the user. That nobody reads it any more is no failure.
+macro_rules! tell {
+    ($($arg:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($arg)*);
+    }};
+}
+
 mod args;
 mod cache;
 mod cmd;
@@ -33,7 +41,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     if let Some(message) = failure.message() {
-        eprintln!("baton: {message}");
+        tell!("baton: {message}");
     }
     ExitCode::from(failure.exit_code())
 }

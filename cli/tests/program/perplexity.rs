@@ -58,3 +58,15 @@ fn texts_that_cannot_be_scored_are_refused() {
     let message = baton(["perplexity", "--file", "no-such-text"]).bad_input();
     assert!(message.contains("cannot read no-such-text"), "{message}");
 }
+#[test]
+fn a_folder_and_a_gguf_file_of_one_model_score_alike() {
+    let (_folder, text) = text_file(TEXT.as_bytes());
+    let score = |model: &str| {
+        let words = ["perplexity".into(), data(model), "--file".into(), text.clone()];
+        let flags = ["--whole", "--json"].map(PathBuf::from);
+        let json = baton(words.into_iter().chain(flags)).success();
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        json["mean_nll"].as_f64().expect("a number")
+    };
+    assert!((score("smollm2/model.gguf") - score("smollm2/hf")).abs() < 1e-6);
+}

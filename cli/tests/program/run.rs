@@ -163,3 +163,9 @@ fn a_model_without_a_prompt_is_noticed() {
         assert!(message.contains("there is no prompt"), "{message}");
     }
 }
+#[test]
+fn a_folder_and_a_gguf_file_of_one_model_answer_alike() {
+    let words = ["Once upon a time", "--raw", "--temperature", "0"];
+    let folder = run_model(&data("smollm2/hf"), &words).success();
+    assert_eq!(run(&words).success(), folder);
+}

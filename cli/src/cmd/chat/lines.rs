@@ -67,7 +67,7 @@ impl Editor {
             match self.editor.readline("> ") {
                 Ok(line) => return Ok(Some(line)),
                 Err(ReadlineError::Eof) => return Ok(None),
-                Err(ReadlineError::Interrupted) => eprintln!("Ctrl-D leaves"),
+                Err(ReadlineError::Interrupted) => tell!("Ctrl-D leaves"),
                 Err(error) => return Err(internal(error)),
             }
         }
@@ -78,7 +78,7 @@ impl Drop for Editor {
     fn drop(&mut self) {
         let Some(path) = &self.history else { return };
         if let Err(error) = self.editor.save_history(path) {
-            eprintln!("the history of this conversation is lost: {}: {error}", path.display());
+            tell!("the history of this conversation is lost: {}: {error}", path.display());
         }
     }
 }

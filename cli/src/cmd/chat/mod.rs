@@ -23,24 +23,21 @@ pub(crate) fn run(args: ChatArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     let mut engine = load(&model, &args.engine, interrupt)?;
     let mut lines = Lines::open()?;
     if lines.is_terminal() {
-        eprintln!(
-            "{} tokens of context; Ctrl-C stops an answer, Ctrl-D leaves, /help",
-            engine.n_ctx()
-        );
+        tell!("{} tokens of context; Ctrl-C stops an answer, Ctrl-D leaves, /help", engine.n_ctx());
     }
     let messages = settings.opening();
     let mut chat = Chat { session: engine.session(), settings, messages, interrupt };
     while let Some(line) = lines.next()? {
         match Input::parse(&line) {
             Input::Nothing => {}
-            Input::Help => eprintln!("{HELP}"),
+            Input::Help => tell!("{HELP}"),
             Input::Quit => break,
             Input::Reset => chat.reset(),
             Input::System(text) => chat.instruct(text),
-            Input::Unknown(command) => eprintln!("there is no {command}; /help lists commands"),
+            Input::Unknown(command) => tell!("there is no {command}; /help lists commands"),
             Input::Message(text) => match chat.say(text) {
                 Err(Failure::Input(error)) if lines.is_terminal() => {
-                    eprintln!("baton: {}; /reset starts anew", chain(error.as_ref()));
+                    tell!("baton: {}; /reset starts anew", chain(error.as_ref()));
                 }
                 Err(failure) => return Err(failure),
                 Ok(FinishReason::Cancelled) if !lines.is_terminal() => {
@@ -86,7 +83,7 @@ impl Chat<'_> {
         })?;
         end_line(&mut out, &answer.text).map_err(Failure::output)?;
         if !matches!(answer.reason, FinishReason::EndOfTurn | FinishReason::Stop) {
-            eprintln!("[{}]", explain(answer.reason));
+            tell!("[{}]", explain(answer.reason));
         }
         self.messages.push(Message::new("assistant", &answer.text));
         Ok(answer.reason)
