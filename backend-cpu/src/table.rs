@@ -8,10 +8,10 @@ use half::f16;
 
 use crate::kernels::activations::{Activations, Q8Block};
 use crate::kernels::args::{ColumnsMut, TokenRows, WeightRows};
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::avx2;
 use crate::kernels::heads::Heads;
 use crate::kernels::scalar;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::{avx2, avx512};
 
 /// An instruction set that there are kernels for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,11 +20,17 @@ pub enum Isa {
     Scalar,
     /// AVX2 with FMA and F16C: x86 since 2013.
     Avx2,
+    /// AVX2 and products of bytes: PC processors since 2021.
+    AvxVnni,
+    /// AVX-512 F and BW: workstations since 2017.
+    Avx512,
+    /// AVX-512 and products of bytes.
+    Avx512Vnni,
 }
 
 impl Isa {
     /// All of them, the most capable last.
-    pub const ALL: &[Isa] = &[Isa::Scalar, Isa::Avx2];
+    pub const ALL: &[Isa] = &[Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Avx512Vnni];
 
     #[cfg(target_arch = "x86_64")]
     fn is_detected(self) -> bool {
@@ -35,6 +41,13 @@ impl Isa {
                     && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("f16c")
             }
+            Isa::AvxVnni => Isa::Avx2.is_detected() && is_x86_feature_detected!("avxvnni"),
+            Isa::Avx512 => {
+                Isa::Avx2.is_detected()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+            }
+            Isa::Avx512Vnni => Isa::Avx512.is_detected() && is_x86_feature_detected!("avx512vnni"),
         }
     }
 
@@ -49,6 +62,9 @@ impl fmt::Display for Isa {
         f.write_str(match self {
             Isa::Scalar => "scalar",
             Isa::Avx2 => "AVX2",
+            Isa::AvxVnni => "AVX-VNNI",
+            Isa::Avx512 => "AVX-512",
+            Isa::Avx512Vnni => "AVX-512 VNNI",
         })
     }
 }
@@ -66,7 +82,9 @@ macro_rules! call {
         match $table.isa {
             Isa::Scalar => scalar::$module::$kernel($($arg),*),
             // SAFETY: a table of this instruction set is only made on a CPU that has it.
-            Isa::Avx2 => unsafe { avx2::$module::$kernel($($arg),*) },
+            Isa::Avx2 | Isa::AvxVnni => unsafe { avx2::$module::$kernel($($arg),*) },
+            // SAFETY: as above.
+            Isa::Avx512 | Isa::Avx512Vnni => unsafe { avx512::$module::$kernel($($arg),*) },
         }
     };
 }
@@ -104,7 +122,15 @@ impl KernelTable {
         tokens: TokenRows<'_>,
         y: &mut ColumnsMut<'_>,
     ) {
-        call!(self, matmul::matmul(w, x, tokens, y));
+        match self.isa {
+            // SAFETY: a table of this instruction set is only made on a CPU that has it.
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => unsafe { avx2::matmul::matmul_vnni(w, x, tokens, y) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Vnni => unsafe { avx512::matmul::matmul_vnni(w, x, tokens, y) },
+            _ => call!(self, matmul::matmul(w, x, tokens, y)),
+        }
     }
 
     /// See [`scalar::quant::quantise`].

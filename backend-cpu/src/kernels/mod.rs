@@ -4,6 +4,8 @@ pub mod activations;
 pub mod args;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
 pub mod dequant;
 pub mod heads;
 mod matmul;

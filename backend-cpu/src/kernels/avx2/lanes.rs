@@ -8,13 +8,20 @@ use crate::kernels::matmul::{
     product,
 };
 
-/// The unit of AVX2, FMA and F16C.
+/// The unit of AVX2, FMA and F16C; with `VNNI`, also of AVX-VNNI.
 #[derive(Clone, Copy)]
-pub(super) struct Avx2(());
+pub(super) struct Avx2<const VNNI: bool = false>(());
 
 impl Avx2 {
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) fn new() -> Self {
+        Avx2(())
+    }
+}
+
+impl Avx2<true> {
+    #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+    pub(super) fn with_vnni() -> Self {
         Avx2(())
     }
 }
@@ -30,6 +37,17 @@ impl Unit for Avx2 {
     }
 }
 
+impl Unit for Avx2<true> {
+    fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
+        #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+        fn with_features<F: Format>(unit: Avx2<true>, p: Product<'_, '_, Q8Block>) {
+            product::<Avx2<true>, F>(unit, p);
+        }
+        // SAFETY: an `Avx2<true>` is only made where the features are enabled.
+        unsafe { with_features::<F>(self, p) }
+    }
+}
+
 /// Defines operations of [`Lanes`] that are a few instructions on registers.
 macro_rules! instructions {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $out:ty { $body:expr })*) => {
@@ -41,9 +59,9 @@ macro_rules! instructions {
     };
 }
 
-impl Lanes for Avx2 {
+impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     const COUNT: usize = 8;
-    const NARROW_MAX: i32 = i16::MAX as i32;
+    const NARROW_MAX: i32 = if VNNI { i32::MAX } else { i16::MAX as i32 };
 
     type Words = __m256i;
     type Floats = __m256;
@@ -89,9 +107,11 @@ impl Lanes for Avx2 {
         fn look_up(table: &[i8; 16], bytes: __m256i) -> __m256i {
             _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())), bytes)
         }
-        fn widen(sum: __m256i, narrow: __m256i) -> __m256i {
-            _mm256_add_epi32(sum, _mm256_madd_epi16(narrow, _mm256_set1_epi16(1)))
-        }
+        fn widen(sum: __m256i, narrow: __m256i) -> __m256i {{
+            let wide =
+                if VNNI { narrow } else { _mm256_madd_epi16(narrow, _mm256_set1_epi16(1)) };
+            _mm256_add_epi32(sum, wide)
+        }}
         fn to_floats(ints: __m256i) -> __m256 { _mm256_cvtepi32_ps(ints) }
         fn low_half(halves: __m256i) -> __m256 {{
             let low = _mm256_and_si256(halves, _mm256_set1_epi32(0xffff));
@@ -116,20 +136,24 @@ impl Lanes for Avx2 {
         // SAFETY: an `Avx2` is only made where the features are enabled.
         unsafe {
             let x = _mm256_set1_epi32(x);
-            // The instruction takes unsigned times signed bytes, so a weight's sign goes to the activation, whose
-            // negative is a byte since it is not −128; the weight's magnitude, up to 128, is an unsigned byte.
+            // Instructions take unsigned times signed bytes, so a weight's sign goes to the activation, whose negative
+            // is a byte since it is not −128; the weight's magnitude, up to 128, is an unsigned byte.
             let (w, x) = if signed {
                 (_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
             } else {
                 (weights, x)
             };
-            _mm256_add_epi16(narrow, _mm256_maddubs_epi16(w, x))
+            if VNNI {
+                _mm256_dpbusd_avx_epi32(narrow, w, x)
+            } else {
+                _mm256_add_epi16(narrow, _mm256_maddubs_epi16(w, x))
+            }
         }
     }
 
     #[inline(always)]
     fn store(self, floats: __m256, out: &mut [f32]) {
-        let mut all = [0.0; Self::COUNT];
+        let mut all = [0.0; 8];
         // SAFETY: an `Avx2` is only made where the features are enabled; the array has eight values.
         unsafe { _mm256_storeu_ps(all.as_mut_ptr(), floats) }
         out.copy_from_slice(&all[..out.len()]);

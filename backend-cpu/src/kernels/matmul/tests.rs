@@ -5,25 +5,13 @@ use half::f16;
 
 use crate::kernels::activations::{Activations, BLOCK, Form, Q8Block, Rows};
 use crate::kernels::args::{ColumnsMut, TokenRow, TokenRows, WeightRows};
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::avx2;
 use crate::kernels::dequant::dequantise_row;
 use crate::kernels::scalar;
+use crate::table::{Isa, KernelTable};
 
-type MatMul = fn(WeightRows<'_>, Activations<'_>, TokenRows<'_>, &mut ColumnsMut<'_>);
-
-/// The units of this CPU, the scalar one first.
-fn units() -> Vec<(&'static str, MatMul)> {
-    let mut units: Vec<(&'static str, MatMul)> = vec![("scalar", scalar::matmul::matmul)];
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("fma")
-        && is_x86_feature_detected!("f16c")
-    {
-        // SAFETY: the features were just detected.
-        units.push(("avx2", |w, x, tokens, y| unsafe { avx2::matmul::matmul(w, x, tokens, y) }));
-    }
-    units
+/// The kernels of each instruction set that this CPU has, the scalar ones first.
+fn tables() -> impl Iterator<Item = KernelTable> {
+    Isa::ALL.iter().copied().filter_map(KernelTable::for_isa)
 }
 
 /// A seeded source of numbers. Source: Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014.
@@ -142,9 +130,9 @@ impl Inputs {
     }
 }
 
-fn run(matmul: MatMul, w: WeightRows<'_>, x: Activations<'_>, n_tokens: usize) -> Vec<f32> {
+fn run(kernels: KernelTable, w: WeightRows<'_>, x: Activations<'_>, n_tokens: usize) -> Vec<f32> {
     let mut y = vec![f32::NAN; n_tokens * w.n()];
-    matmul(w, x, TokenRows::First(n_tokens), &mut ColumnsMut::all(&mut y, w.n()));
+    kernels.matmul(w, x, TokenRows::First(n_tokens), &mut ColumnsMut::all(&mut y, w.n()));
     y
 }
 
@@ -198,13 +186,19 @@ fn products_are_right() {
             let weights = Weights::random(dtype, [n, k], &mut numbers);
             let x = Inputs::new(numbers.floats(n_tokens * k), k);
             let expected = in_f64(weights.rows(), &x, n_tokens);
-            let scalar = run(units()[0].1, weights.rows(), x.for_weights(dtype), n_tokens);
-            for (unit, matmul) in units() {
-                let y = run(matmul, weights.rows(), x.for_weights(dtype), n_tokens);
+            let scalar = run(
+                KernelTable::for_isa(Isa::Scalar).unwrap(),
+                weights.rows(),
+                x.for_weights(dtype),
+                n_tokens,
+            );
+            for kernels in tables() {
+                let isa = kernels.isa();
+                let y = run(kernels, weights.rows(), x.for_weights(dtype), n_tokens);
                 let error = error(&y, &expected);
-                assert!(error < 1e-13, "{unit} {dtype} {n}x{k}, {n_tokens} tokens: {error:e}");
+                assert!(error < 1e-13, "{isa} {dtype} {n}x{k}, {n_tokens} tokens: {error:e}");
                 if Form::of(dtype) == Some(Form::Q8) {
-                    assert_eq!(y, scalar, "{unit} {dtype} {n}x{k}, {n_tokens} tokens");
+                    assert_eq!(y, scalar, "{isa} {dtype} {n}x{k}, {n_tokens} tokens");
                 }
             }
         }
@@ -220,10 +214,11 @@ fn the_largest_sums_fit() {
             for pattern in [[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]] {
                 let x = Inputs::new(pattern.repeat(256), 256);
                 let expected = in_f64(weights.rows(), &x, 2);
-                for (unit, matmul) in units() {
-                    let y = run(matmul, weights.rows(), x.for_weights(dtype), 2);
+                for kernels in tables() {
+                    let isa = kernels.isa();
+                    let y = run(kernels, weights.rows(), x.for_weights(dtype), 2);
                     let error = error(&y, &expected);
-                    assert!(error < 1e-13, "{unit} {dtype} {byte:#x} {pattern:?}: {error:e}");
+                    assert!(error < 1e-13, "{isa} {dtype} {byte:#x} {pattern:?}: {error:e}");
                 }
             }
         }
@@ -243,10 +238,11 @@ fn scales_may_be_extreme() {
         // Beyond the range of an f16 as well.
         let x = Inputs::new(Numbers(3).floats(3 * 512).iter().map(|x| x * 3e6).collect(), 512);
         let expected = in_f64(weights.rows(), &x, 3);
-        for (unit, matmul) in units() {
-            let y = run(matmul, weights.rows(), x.for_weights(dtype), 3);
+        for kernels in tables() {
+            let isa = kernels.isa();
+            let y = run(kernels, weights.rows(), x.for_weights(dtype), 3);
             let error = error(&y, &expected);
-            assert!(error < 1e-13, "{unit} {dtype}: {error:e}");
+            assert!(error < 1e-13, "{isa} {dtype}: {error:e}");
         }
     }
 }
@@ -261,14 +257,15 @@ fn results_do_not_depend_on_grouping() {
         let weights = Weights::random(dtype, [n, k], &mut numbers);
         let inputs = Inputs::new(numbers.floats(n_tokens * k), k);
         let x = inputs.for_weights(dtype);
-        for (unit, matmul) in units() {
-            let together = run(matmul, weights.rows(), x, n_tokens);
+        for kernels in tables() {
+            let isa = kernels.isa();
+            let together = run(kernels, weights.rows(), x, n_tokens);
             let mut alone = vec![0.0; together.len()];
             let (left, right) = ColumnsMut::all(&mut alone, n).split_at(10);
             for (columns, mut y) in [(0..10, left), (10..n, right)] {
                 for t in 0..n_tokens as u32 {
                     let token = [TokenRow { x: t, y: t }];
-                    matmul(
+                    kernels.matmul(
                         weights.rows().rows(columns.clone()),
                         x,
                         TokenRows::Listed(&token),
@@ -276,7 +273,7 @@ fn results_do_not_depend_on_grouping() {
                     );
                 }
             }
-            assert_eq!(together, alone, "{unit} {dtype}");
+            assert_eq!(together, alone, "{isa} {dtype}");
         }
     }
 }
@@ -287,13 +284,19 @@ fn listed_tokens_leave_others_alone() {
     let weights = Weights::random(DType::Q4_K, [10, 256], &mut numbers);
     let inputs = Inputs::new(numbers.floats(4 * 256), 256);
     let x = inputs.for_weights(DType::Q4_K);
-    for (unit, matmul) in units() {
-        let all = run(matmul, weights.rows(), x, 4);
+    for kernels in tables() {
+        let isa = kernels.isa();
+        let all = run(kernels, weights.rows(), x, 4);
         let mut y = vec![7.0; 60];
         let rows = [(3, 1), (0, 4), (3, 2)].map(|(x, y)| TokenRow { x, y });
-        matmul(weights.rows(), x, TokenRows::Listed(&rows), &mut ColumnsMut::all(&mut y, 10));
+        kernels.matmul(
+            weights.rows(),
+            x,
+            TokenRows::Listed(&rows),
+            &mut ColumnsMut::all(&mut y, 10),
+        );
         let [first, last, untouched] = [&all[..10], &all[30..], &[7.0; 10]];
-        assert_eq!(y, [untouched, last, last, untouched, first, untouched].concat(), "{unit}");
+        assert_eq!(y, [untouched, last, last, untouched, first, untouched].concat(), "{isa}");
     }
 }
 
@@ -306,11 +309,12 @@ fn what_is_not_finite_shows() {
             let mut floats = Numbers(7).floats(2 * 256);
             floats[256 + 100] = bad;
             let x = Inputs::new(floats, 256);
-            for (unit, matmul) in units() {
-                let y = run(matmul, weights.rows(), x.for_weights(dtype), 2);
+            for kernels in tables() {
+                let isa = kernels.isa();
+                let y = run(kernels, weights.rows(), x.for_weights(dtype), 2);
                 let (good, shown) = y.split_at(9);
-                assert!(good.iter().all(|y| y.is_finite()), "{unit} {dtype} {bad}");
-                assert!(shown.iter().all(|y| !y.is_finite()), "{unit} {dtype} {bad}: {shown:?}");
+                assert!(good.iter().all(|y| y.is_finite()), "{isa} {dtype} {bad}");
+                assert!(shown.iter().all(|y| !y.is_finite()), "{isa} {dtype} {bad}: {shown:?}");
             }
         }
     }
