@@ -62,7 +62,7 @@ impl CpuBackend {
         Ok(CpuBackend {
             arena: Arena::default(),
             team,
-            runner: Runner::new(options.kernels, threads.get()),
+            runner: Runner::new(options.kernels),
             free_at_first: host::memory().map(|memory| memory.free),
             allocated: Bytes::ZERO,
             reached: Fence(0),

@@ -138,28 +138,22 @@ impl KernelTable {
         call!(self, quant::quantise(x, out));
     }
 
-    /// See [`scalar::attention::attend_tokens`].
-    pub fn attend_tokens(
+    /// See [`scalar::attention::attend`].
+    pub fn attend(
         self,
         heads: &Heads<'_>,
         kv_head: usize,
         tokens: Range<usize>,
-        out: &mut ColumnsMut<'_>,
+        cells: Range<usize>,
+        partials: &mut [f32],
         scratch: &mut Vec<f32>,
     ) {
-        call!(self, attention::attend_tokens(heads, kv_head, tokens, out, scratch));
+        call!(self, attention::attend(heads, kv_head, tokens, cells, partials, scratch));
     }
 
-    /// See [`scalar::attention::attend_cells`].
-    pub fn attend_cells(
-        self,
-        heads: &Heads<'_>,
-        kv_head: usize,
-        token: usize,
-        cells: Range<usize>,
-        partial: &mut [f32],
-    ) {
-        call!(self, attention::attend_cells(heads, kv_head, token, cells, partial));
+    /// See [`scalar::attention::merge`].
+    pub fn merge(self, value_dim: usize, partials: &[f32], into: &mut [f32]) {
+        call!(self, attention::merge(value_dim, partials, into));
     }
 
     /// See [`scalar::norm::rms_norm`].

@@ -1,7 +1,5 @@
 //! Runs a list of ops in waves: as many consecutive ops at once as do not touch each other's results.
 
-use std::sync::Mutex;
-
 use engine_core::op::Op;
 
 use crate::arena::Arena;
@@ -16,15 +14,12 @@ const WAVE: usize = 8;
 pub(crate) struct Runner {
     kernels: KernelTable,
     shared: Shared,
-    /// For each thread memory that it alone uses. The locks are never contended.
-    scratch: Vec<Mutex<Vec<f32>>>,
 }
 
 impl Runner {
-    /// A runner for a crew of at most `threads`.
-    pub(crate) fn new(kernels: KernelTable, threads: usize) -> Runner {
-        let scratch = (0..threads).map(|_| Mutex::default()).collect();
-        Runner { kernels, shared: Shared::default(), scratch }
+    /// A runner that uses these kernels.
+    pub(crate) fn new(kernels: KernelTable) -> Runner {
+        Runner { kernels, shared: Shared::default() }
     }
 
     /// Runs ops in order, each seeing what the ones before it wrote.
@@ -54,13 +49,11 @@ impl Runner {
             }
             nanoseconds += estimate(op);
         }
-        let work = |member: usize| {
-            let mut scratch = self.scratch[member].lock().unwrap_or_else(|lock| lock.into_inner());
+        crew.run(nanoseconds, &|scratch| {
             for task in &tasks {
-                task.work(self.kernels, &self.shared, &mut scratch);
+                task.work(self.kernels, &self.shared, scratch);
             }
-        };
-        crew.run(nanoseconds, &work);
+        });
         tasks.len()
     }
 }

@@ -1,5 +1,7 @@
 //! What attention reads: queries of all heads, KV cells, and which cells each token sees.
 
+use std::ops::Range;
+
 use half::f16;
 
 /// Inputs of attention, as the op of that name defines them. Row-major.
@@ -40,8 +42,9 @@ pub enum KvCells<'a> {
     F16(&'a [f16]),
 }
 
-/// Most cells that are attended to at once on behalf of one token.
-pub const PIECE: usize = 256;
+/// Cells that are attended to at once. Pieces are counted from the first cell of a sequence, so that they are the same
+/// whichever tokens share a pass.
+pub const PIECE: usize = 128;
 
 impl<'a> Heads<'a> {
     /// Heads of `q` for each head of `k`.
@@ -49,9 +52,29 @@ impl<'a> Heads<'a> {
         self.n_head / self.n_kv_head
     }
 
-    /// Values of a partial result of one head: its sum, then the largest score and the sum of exponentials.
+    /// Values of a partial result of one row, a token and one of its heads: `[value_dim]` sums of values weighted by
+    /// `e^(score − max)`, the sum of those weights, and the largest score, `max`.
     pub fn partial_len(&self) -> usize {
         self.value_dim + 2
+    }
+
+    /// Consecutive tokens of one sequence among `tokens`.
+    pub fn runs(&self, tokens: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let mut start = tokens.start;
+        self.spans[tokens].chunk_by(|a, b| a[0] == b[0]).map(move |run| {
+            let end = start + run.len();
+            std::mem::replace(&mut start, end)..end
+        })
+    }
+
+    /// The pieces of `cells` that tokens of one sequence see anything of, in order.
+    pub fn pieces(&self, run: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let sequence = self.spans[run.start].map(|i| i as usize)[0];
+        let seen = run.map(|token| self.seen(token));
+        let both = seen.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
+        let [first, end] = both.unwrap_or([sequence; 2]);
+        let start = sequence + (first - sequence) / PIECE * PIECE;
+        (start..end).step_by(PIECE).map(move |at| at..end.min(at + PIECE))
     }
 
     /// The query of head `head` of token `token`.

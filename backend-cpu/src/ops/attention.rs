@@ -1,4 +1,9 @@
 //! Attention to KV cells.
+//!
+//! A token's cells are taken in pieces, one after the other or by several threads at once; their results are put together
+//! in the same order either way.
+
+use std::ops::Range;
 
 use engine_core::op::{Attention, View};
 use engine_core::weights::DType;
@@ -7,32 +12,134 @@ use super::task::Bench;
 use crate::arena::Arena;
 use crate::kernels::heads::{Heads, KvCells};
 use crate::table::KernelTable;
-use crate::threads::{Conflict, Tiles};
+use crate::threads::{Conflict, Crew, MatrixMut, Tiles};
 
 pub(crate) struct Attending<'m> {
     heads: Heads<'m>,
+    /// A tile is the heads of one group for some tokens.
     out: Tiles<'m, f32>,
+    /// Partial results of all pieces, where tiles are so few that threads share the pieces instead.
+    ahead: Option<Ahead>,
 }
 
 /// Tokens times heads of a group that share a pass over their cells.
 const TILE_ROWS: usize = 48;
 
+/// Tiles for each thread from which on threads share tiles.
+const TILES_PER_THREAD: usize = 4;
+
 impl<'m> Attending<'m> {
-    pub(super) fn prepare(op: &Attention, bench: &Bench<'m, '_, '_>) -> Result<Self, Conflict> {
+    pub(super) fn prepare(op: &Attention, bench: &mut Bench<'m, '_, '_>) -> Result<Self, Conflict> {
         let heads = resolve(op, bench.arena)?;
         let out = bench.arena.f32s_mut(&op.out)?;
         let tokens = (TILE_ROWS / heads.group()).max(1);
+        let tiles = out.rows().div_ceil(tokens) * heads.n_kv_head;
+        let few = tiles < bench.crew.size() * TILES_PER_THREAD;
+        let ahead = few.then(|| Ahead::compute(&heads, tokens, bench.kernels, bench.crew));
         let out = out.cut(tokens, heads.group() * heads.value_dim);
-        Ok(Attending { heads, out })
+        Ok(Attending { heads, out, ahead })
     }
 
     pub(super) fn work(&self, kernels: KernelTable, scratch: &mut Vec<f32>) {
-        let columns = self.heads.group() * self.heads.value_dim;
+        let heads = &self.heads;
+        let row = heads.group() * heads.partial_len();
         while let Some(mut tile) = self.out.take() {
-            let kv_head = tile.columns().start / columns;
-            let tokens = tile.rows();
-            kernels.attend_tokens(&self.heads, kv_head, tokens, &mut tile.columns_mut(), scratch);
+            let kv_head = tile.columns().start / tile.columns().len();
+            for run in heads.runs(tile.rows()) {
+                let mut results = vec![0.0; run.len() * row];
+                results.chunks_exact_mut(heads.partial_len()).for_each(|result| {
+                    *result.last_mut().expect("the largest score") = f32::MIN;
+                });
+                if let Some(ahead) = &self.ahead {
+                    for partials in ahead.partials(&run, kv_head) {
+                        kernels.merge(heads.value_dim, &partials[..results.len()], &mut results);
+                    }
+                } else {
+                    let mut partials = vec![0.0; results.len()];
+                    for piece in heads.pieces(run.clone()) {
+                        kernels.attend(heads, kv_head, run.clone(), piece, &mut partials, scratch);
+                        kernels.merge(heads.value_dim, &partials, &mut results);
+                    }
+                }
+                for (token, results) in run.zip(results.chunks_exact(row)) {
+                    finish(heads, results, tile.row(token), kernels);
+                }
+            }
         }
+    }
+}
+
+/// Divides the sums of each head by the sum of its weights. A token that sees nothing gets zeros.
+fn finish(heads: &Heads<'_>, results: &[f32], out: &mut [f32], kernels: KernelTable) {
+    let results = results.chunks_exact(heads.partial_len());
+    for (out, result) in out.chunks_exact_mut(heads.value_dim).zip(results) {
+        let (sums, total) = (&result[..heads.value_dim], result[heads.value_dim]);
+        out.copy_from_slice(sums);
+        if total != 0.0 {
+            kernels.scale(1.0 / total, out);
+        }
+    }
+}
+
+/// Partial results of pieces of cells.
+struct Ahead {
+    /// In the order of tokens, then of cells.
+    pieces: Vec<Piece>,
+    /// For each piece its results, first of the first group of heads, then of the others.
+    partials: Vec<f32>,
+    /// Values from the results of one group to those of the next.
+    stride: usize,
+    n_kv_head: usize,
+}
+
+struct Piece {
+    run: Range<usize>,
+    cells: Range<usize>,
+}
+
+impl Ahead {
+    /// Attention of all tokens, `tokens` at a time, to all pieces of cells that they see.
+    fn compute(
+        heads: &Heads<'_>,
+        tokens: usize,
+        kernels: KernelTable,
+        crew: &mut Crew<'_>,
+    ) -> Ahead {
+        let n_tokens = heads.spans.len();
+        let tiles = (0..n_tokens).step_by(tokens).map(|at| at..n_tokens.min(at + tokens));
+        let runs = tiles.flat_map(|tile| heads.runs(tile));
+        let pieces: Vec<Piece> = runs
+            .flat_map(|run| {
+                heads.pieces(run.clone()).map(move |cells| Piece { run: run.clone(), cells })
+            })
+            .collect();
+        let row = heads.group() * heads.partial_len();
+        let stride = tokens.min(n_tokens) * row;
+        let mut partials = vec![0.0; pieces.len() * heads.n_kv_head * stride];
+        let columns = heads.n_kv_head * stride;
+        let shares = MatrixMut::new(&mut partials, columns).cut(1, stride);
+        // About 4 values of keys and values in a nanosecond.
+        let cells: usize = pieces.iter().map(|piece| piece.cells.len()).sum();
+        let values = cells * heads.n_kv_head * (heads.key_dim + heads.value_dim);
+        crew.run(values as f64 / 4.0, &|scratch| {
+            while let Some(mut share) = shares.take() {
+                let Piece { run, cells } = &pieces[share.rows().start];
+                let kv_head = share.columns().start / stride;
+                let partials = &mut share.values()[..run.len() * row];
+                kernels.attend(heads, kv_head, run.clone(), cells.clone(), partials, scratch);
+            }
+        });
+        Ahead { pieces, partials, stride, n_kv_head: heads.n_kv_head }
+    }
+
+    /// Results of some tokens and the heads of one group, a slice for each piece. They may be longer than the tokens need.
+    fn partials(&self, run: &Range<usize>, kv_head: usize) -> impl Iterator<Item = &[f32]> {
+        let start = self.pieces.partition_point(|piece| piece.run.start < run.start);
+        let of_run = self.pieces[start..].iter().take_while(|piece| piece.run.start == run.start);
+        let count = of_run.count();
+        (start..start + count).map(move |piece| {
+            &self.partials[(piece * self.n_kv_head + kv_head) * self.stride..][..self.stride]
+        })
     }
 }
 

@@ -9,9 +9,9 @@ use std::cell::UnsafeCell;
 use std::hint::spin_loop;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -19,7 +19,8 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 pub(crate) struct Team {
     /// All but the calling thread; none when that one works alone.
     workers: Option<ThreadPool>,
-    size: usize,
+    /// For each thread memory that it alone uses. The locks are never contended.
+    scratch: Vec<Mutex<Vec<f32>>>,
 }
 
 impl Team {
@@ -33,17 +34,18 @@ impl Team {
                 .build()
         };
         let workers = if size > 1 { Some(build(size - 1)?) } else { None };
-        Ok(Team { workers, size })
+        Ok(Team { workers, scratch: (0..size).map(|_| Mutex::default()).collect() })
     }
 
     /// Calls the threads together, runs `lead` on this one, and lets the others go when it ends.
     pub(crate) fn assemble<R>(&self, lead: impl FnOnce(&mut Crew<'_>) -> R) -> R {
         let gate = Gate::new();
-        let Some(workers) = &self.workers else { return lead(&mut Crew { gate: None, size: 1 }) };
+        let scratch = &self.scratch;
+        let Some(workers) = &self.workers else { return lead(&mut Crew { gate: None, scratch }) };
         workers.in_place_scope(|scope| {
             scope.spawn_broadcast(|_, worker| gate.serve(worker.index() + 1));
             let _dismissal = Dismissal(&gate);
-            lead(&mut Crew { gate: Some(&gate), size: self.size })
+            lead(&mut Crew { gate: Some(&gate), scratch })
         })
     }
 }
@@ -52,24 +54,27 @@ impl Team {
 pub(crate) struct Crew<'a> {
     /// None when the calling thread is alone.
     gate: Option<&'a Gate>,
-    size: usize,
+    scratch: &'a [Mutex<Vec<f32>>],
 }
 
 impl Crew<'_> {
     /// Number of threads that may work.
     pub(crate) fn size(&self) -> usize {
-        self.size
+        self.scratch.len()
     }
 
-    /// Runs `work` once on this thread, which is member 0, and at most once on each other one. Returns when all are
-    /// done. Whatever has to be done must be done however many of them come: none do if this thread would take about
-    /// `nanoseconds` for all of it, and that is less than calling them costs.
+    /// Runs `work` once on this thread and at most once on each other one, each with scratch memory of its own that holds
+    /// anything. Returns when all are done. Whatever has to be done must be done however many of them come: none do if
+    /// this thread would take about `nanoseconds` for all of it, and that is less than calling them costs.
     ///
     /// # Panics
     /// With the panic of any thread in `work`, once all are done.
-    pub(crate) fn run(&mut self, nanoseconds: f64, work: &(dyn Fn(usize) + Sync)) {
+    pub(crate) fn run(&mut self, nanoseconds: f64, work: &(dyn Fn(&mut Vec<f32>) + Sync)) {
+        let work = |member: usize| {
+            work(&mut self.scratch[member].lock().unwrap_or_else(PoisonError::into_inner));
+        };
         match self.gate {
-            Some(gate) if nanoseconds > ALONE => gate.run(work),
+            Some(gate) if nanoseconds > ALONE => gate.run(&work),
             _ => work(0),
         }
     }
@@ -223,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn no_member_runs_twice_at_once() {
-        let inside: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
+    fn scratch_is_of_one_thread_at_a_time() {
         team(4).assemble(|crew| {
-            for _ in 0..2000 {
-                crew.run(f64::MAX, &|member| {
-                    assert_eq!(inside[member].fetch_add(1, Relaxed), 0);
-                    inside[member].fetch_sub(1, Relaxed);
+            for round in 0..2000 {
+                crew.run(f64::MAX, &|scratch| {
+                    scratch.clear();
+                    scratch.extend([round as f32; 3]);
+                    assert_eq!(*scratch, [round as f32; 3]);
                 });
             }
         });
@@ -259,12 +264,13 @@ mod tests {
                 team.assemble(|crew| {
                     // Both threads wait for each other, so that the worker surely takes part.
                     let here = AtomicUsize::new(0);
-                    crew.run(f64::MAX, &|member| {
+                    let leader = std::thread::current().id();
+                    crew.run(f64::MAX, &|_| {
                         here.fetch_add(1, Relaxed);
                         while here.load(Relaxed) < 2 {
                             std::thread::yield_now();
                         }
-                        assert_eq!(member, 0, "a worker's panic");
+                        assert_eq!(std::thread::current().id(), leader, "a worker's panic");
                     });
                 })
             }));

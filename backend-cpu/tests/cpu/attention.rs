@@ -1,7 +1,7 @@
 //! Attention against a loop in double precision.
 
-use crate::harness::{Bench, Random, check, through_f16, to_f64};
-use engine_core::op::{Attention, Op};
+use crate::harness::{Bench, Random, check, isas, through_f16, to_f64};
+use engine_core::op::{Attention, Op, View};
 
 /// A pass over KV cells: which sequences there are and what their heads are like.
 #[derive(Clone)]
@@ -135,6 +135,52 @@ fn prompts_in_one_piece_and_in_two() {
 #[test]
 fn several_sequences_at_once() {
     Case::plain(6, 2, 32, &[[70, 1], [0, 1], [3, 20], [90, 1], [0, 18], [10, 2]]).check(1e-11);
+}
+
+/// The same tokens in one pass and one at a time give the same bits.
+#[test]
+fn passes_do_not_change_a_tokens_result() {
+    for isa in isas() {
+        for (window, n_tokens) in [(None, 300), (Some(40), 300), (None, 7)] {
+            let mut bench = Bench::new(isa, 2);
+            let mut random = Random::new(2);
+            let (n_cells, n_head, n_kv_head, dim) = (350, 6, 2, 40);
+            let cells = random.shuffled(n_cells);
+            let mut op = Attention {
+                q: bench.f32s(&random.values(n_tokens * n_head * dim, 2.0), n_head * dim),
+                k: bench.f16s(&random.values(n_cells * n_kv_head * dim, 2.0), n_kv_head * dim),
+                v: bench.f16s(&random.values(n_cells * n_kv_head * dim, 1.0), n_kv_head * dim),
+                cells: bench.i32s(&cells, n_cells),
+                spans: bench.zeros(1, 1),
+                out: bench.zeros(n_tokens, n_head * dim),
+                n_head: n_head as u32,
+                n_kv_head: n_kv_head as u32,
+                scale: 0.2,
+                soft_cap: None,
+                window,
+            };
+            let spans: Vec<i32> =
+                (0..n_tokens).flat_map(|i| [3, (n_cells - n_tokens + i + 1) as i32]).collect();
+            op.spans = bench.i32s(&spans, 2);
+            bench.run(&[Op::Attention(op)]);
+            let together: Vec<u32> = bench.read(&op.out);
+            let row = |view: View, i: usize| View {
+                offset: view.row_bytes() * i as u64,
+                shape: [1, view.columns()],
+                ..view
+            };
+            for i in 0..n_tokens {
+                let one = Attention {
+                    q: row(op.q, i),
+                    spans: row(op.spans, i),
+                    out: row(op.out, i),
+                    ..op
+                };
+                bench.run(&[Op::Attention(one)]);
+            }
+            assert!(bench.read::<u32>(&op.out) == together, "{isa}, window {window:?}");
+        }
+    }
 }
 
 #[test]

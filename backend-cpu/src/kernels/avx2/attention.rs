@@ -3,30 +3,24 @@
 use std::ops::Range;
 
 use super::lanes::Avx2;
-use crate::kernels::args::ColumnsMut;
 use crate::kernels::heads::Heads;
 use crate::kernels::vector;
 
-/// As [`scalar`](crate::kernels::scalar::attention::attend_tokens).
+/// As [`scalar`](crate::kernels::scalar::attention::attend).
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(crate) fn attend_tokens(
+pub(crate) fn attend(
     heads: &Heads<'_>,
     kv_head: usize,
     tokens: Range<usize>,
-    out: &mut ColumnsMut<'_>,
+    cells: Range<usize>,
+    partials: &mut [f32],
     scratch: &mut Vec<f32>,
 ) {
-    vector::attend_tokens(Avx2::new(), heads, kv_head, tokens, out, scratch);
+    vector::attend(Avx2::new(), heads, kv_head, tokens, cells, partials, scratch);
 }
 
-/// As [`scalar`](crate::kernels::scalar::attention::attend_cells).
+/// As [`scalar`](crate::kernels::scalar::attention::merge).
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(crate) fn attend_cells(
-    heads: &Heads<'_>,
-    kv_head: usize,
-    token: usize,
-    cells: Range<usize>,
-    partial: &mut [f32],
-) {
-    vector::attend_cells(Avx2::new(), heads, kv_head, token, cells, partial);
+pub(crate) fn merge(value_dim: usize, partials: &[f32], into: &mut [f32]) {
+    vector::merge(Avx2::new(), value_dim, partials, into);
 }

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::lanes::Avx2;
-use crate::kernels::vector::Vector;
+use crate::kernels::vector::{MOST, Vector};
 
 /// Defines operations of [`Vector`] that are a few instructions on registers.
 macro_rules! instructions {
@@ -50,6 +50,31 @@ impl Vector for Avx2 {
         unsafe {
             let halves = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
             _mm_storeu_si128(y.as_mut_ptr().cast(), halves);
+        }
+    }
+
+    #[inline(always)]
+    fn transpose(self, square: &mut [__m256; MOST]) {
+        // SAFETY: an `Avx2` is only made where the features are enabled.
+        unsafe {
+            // Pairs, then fours, then eights: of two vectors, what goes to the one and to the other.
+            for i in [0, 2, 4, 6] {
+                let (a, b) = (square[i], square[i + 1]);
+                square[i] = _mm256_unpacklo_ps(a, b);
+                square[i + 1] = _mm256_unpackhi_ps(a, b);
+            }
+            for i in [0, 4] {
+                let [a, b, c, d] = [square[i], square[i + 1], square[i + 2], square[i + 3]];
+                square[i] = _mm256_shuffle_ps::<0b01_00_01_00>(a, c);
+                square[i + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(a, c);
+                square[i + 2] = _mm256_shuffle_ps::<0b01_00_01_00>(b, d);
+                square[i + 3] = _mm256_shuffle_ps::<0b11_10_11_10>(b, d);
+            }
+            for i in 0..4 {
+                let (a, b) = (square[i], square[i + 4]);
+                square[i] = _mm256_permute2f128_ps::<0x20>(a, b);
+                square[i + 4] = _mm256_permute2f128_ps::<0x31>(a, b);
+            }
         }
     }
 

@@ -2,73 +2,72 @@
 
 use std::ops::Range;
 
-use crate::kernels::args::ColumnsMut;
 use crate::kernels::heads::{Heads, KvCells};
 
-/// Attention of the heads of `kv_head`'s group, for some tokens. Row `i` of `out` is token `tokens.start + i`, its
-/// columns `[group · value_dim]`. A token that sees nothing gets zeros. `scratch` holds anything, before and after.
+/// Attention of the heads of `kv_head`'s group to one piece of cells, for some tokens; `cells` says where in the list of
+/// cells the piece is. `partials` gets `[tokens, group]` partial results, as [`Heads::partial_len`] describes them; what a
+/// token does not see has no weight. `scratch` holds anything, before and after.
 ///
 /// # Panics
-/// If `out` has another shape, or a token or cell does not exist.
-pub fn attend_tokens(
+/// If `partials` has another length or a token or cell does not exist.
+pub fn attend(
     heads: &Heads<'_>,
     kv_head: usize,
     tokens: Range<usize>,
-    out: &mut ColumnsMut<'_>,
+    cells: Range<usize>,
+    partials: &mut [f32],
     scratch: &mut Vec<f32>,
 ) {
-    for (row, token) in tokens.enumerate() {
-        let [start, end] = heads.seen(token);
-        scratch.clear();
-        scratch.resize(heads.group() * heads.partial_len(), 0.0);
-        attend(heads, kv_head, token, &heads.cells[start..end], scratch);
-        let out = out.row_mut(row);
-        assert_eq!(out.len(), heads.group() * heads.value_dim, "a column for each value");
-        let partials = scratch.chunks_exact(heads.partial_len());
-        for (out, partial) in out.chunks_exact_mut(heads.value_dim).zip(partials) {
-            let total = partial[heads.value_dim + 1];
-            let sums = partial.iter().map(|sum| if total == 0.0 { 0.0 } else { sum / total });
-            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum);
-        }
+    let group = heads.group();
+    assert_eq!(partials.len(), tokens.len() * group * heads.partial_len(), "a result for each row");
+    let rows = tokens.flat_map(|token| (0..group).map(move |head| (token, kv_head * group + head)));
+    for ((token, head), partial) in rows.zip(partials.chunks_exact_mut(heads.partial_len())) {
+        let [first, end] = heads.seen(token);
+        let start = cells.start.max(first);
+        let cells = &heads.cells[start..cells.end.min(end).max(start)];
+        attend_row(heads, kv_head, heads.query(token, head), cells, partial, scratch);
     }
 }
 
-/// Attention of the heads of `kv_head`'s group to some of a token's cells, `cells` saying where in the list they are.
-/// `partial` has for each head `[value_dim]` sums of values weighted by `e^(score − max)`, then the largest score, `max`,
-/// and then the sum of those weights.
-///
-/// # Panics
-/// If `partial` has another length, there are more than [`PIECE`](crate::kernels::heads::PIECE) cells or none, or a token
-/// or cell does not exist.
-pub fn attend_cells(
+fn attend_row(
     heads: &Heads<'_>,
     kv_head: usize,
-    token: usize,
-    cells: Range<usize>,
+    query: &[f32],
+    cells: &[i32],
     partial: &mut [f32],
+    weights: &mut Vec<f32>,
 ) {
-    attend(heads, kv_head, token, &heads.cells[cells], partial);
+    weights.clear();
+    weights.extend(cells.iter().map(|&cell| {
+        let key = row(heads.k, cell, heads.n_kv_head, kv_head, heads.key_dim);
+        let score = heads.scale * query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>();
+        heads.soft_cap.map_or(score, |cap| cap * (score / cap).tanh())
+    }));
+    let max = weights.iter().copied().fold(f32::MIN, f32::max);
+    weights.iter_mut().for_each(|weight| *weight = (*weight - max).exp());
+    partial.fill(0.0);
+    for (weight, &cell) in weights.iter().zip(cells) {
+        let value = row(heads.v, cell, heads.n_kv_head, kv_head, heads.value_dim);
+        partial.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
+    }
+    partial[heads.value_dim] = weights.iter().sum();
+    partial[heads.value_dim + 1] = max;
 }
 
-fn attend(heads: &Heads<'_>, kv_head: usize, token: usize, cells: &[i32], partial: &mut [f32]) {
-    assert_eq!(partial.len(), heads.group() * heads.partial_len(), "a result for each head");
-    for (i, partial) in partial.chunks_exact_mut(heads.partial_len()).enumerate() {
-        let query = heads.query(token, kv_head * heads.group() + i);
-        let scores = cells.iter().map(|&cell| {
-            let key = row(heads.k, cell, heads.n_kv_head, kv_head, heads.key_dim);
-            let score = heads.scale * query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>();
-            heads.soft_cap.map_or(score, |cap| cap * (score / cap).tanh())
-        });
-        let mut weights: Vec<f32> = scores.collect();
-        let max = weights.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        weights.iter_mut().for_each(|weight| *weight = (*weight - max).exp());
-        partial.fill(0.0);
-        for (weight, &cell) in weights.iter().zip(cells) {
-            let value = row(heads.v, cell, heads.n_kv_head, kv_head, heads.value_dim);
-            partial.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
+/// Adds partial results of other cells to those in `into`.
+///
+/// # Panics
+/// If lengths differ.
+pub fn merge(value_dim: usize, partials: &[f32], into: &mut [f32]) {
+    assert_eq!(partials.len(), into.len(), "results of the same rows");
+    let len = value_dim + 2;
+    for (partial, into) in partials.chunks_exact(len).zip(into.chunks_exact_mut(len)) {
+        let max = partial[value_dim + 1].max(into[value_dim + 1]);
+        let [kept, added] = [&*into, partial].map(|result| (result[value_dim + 1] - max).exp());
+        for (into, partial) in into.iter_mut().zip(partial) {
+            *into = *into * kept + partial * added;
         }
-        partial[heads.value_dim] = max;
-        partial[heads.value_dim + 1] = weights.iter().sum();
+        into[value_dim + 1] = max;
     }
 }
 

@@ -13,9 +13,9 @@ mod rope;
 mod unit;
 
 pub(super) use add::{add_scaled, scale};
-pub(super) use attention::{attend_cells, attend_tokens};
+pub(super) use attention::{attend, merge};
 pub(super) use convert::to_f16;
 pub(super) use glu::{glu, soft_cap};
 pub(super) use norm::{rms_norm, softmax};
 pub(super) use rope::rotate;
-pub(super) use unit::Vector;
+pub(super) use unit::{MOST, Vector};

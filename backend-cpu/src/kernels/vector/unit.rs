@@ -41,6 +41,8 @@ pub(crate) trait Vector: Copy {
     fn power_of_two(self, n: Self::V) -> Self::V;
     /// Each pair of neighbours the other way round.
     fn swap_pairs(self, v: Self::V) -> Self::V;
+    /// Lane `i` of vector `j` becomes lane `j` of vector `i`, of the first `LANES` vectors.
+    fn transpose(self, square: &mut [Self::V; MOST]);
     /// The sum of all lanes.
     fn sum(self, v: Self::V) -> f32;
     /// The largest lane.
