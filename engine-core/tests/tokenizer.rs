@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use engine_core::tokenizer::{
     Chat, ChatTemplate, Clock, ControlText, Message, Specials, TokenId, Tokenizer,
 };
-use engine_core::weights::Gguf;
+use engine_core::weights::{Array, Gguf, Metadata, Value};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -145,4 +145,63 @@ fn control_text_in_a_message_stays_text() {
         let text = tokenizer.decode(&ids, ControlText::Show);
         assert!(text.contains(forged), "{name}: {text}");
     }
+}
+
+/// A vocabulary whose words "ab" and "ba" no merges lead to.
+fn without_merges(pre: &str) -> Tokenizer {
+    let strings = |texts: &[&str]| {
+        Value::Array(Array::String(texts.iter().map(|text| text.to_string()).collect()))
+    };
+    let mut metadata = Metadata::default();
+    let entries = [
+        ("model", Value::String("gpt2".to_owned())),
+        ("pre", Value::String(pre.to_owned())),
+        ("tokens", strings(&["a", "b", "Ġ", "ab", "Ġba"])),
+        ("merges", strings(&[])),
+    ];
+    for (key, value) in entries {
+        metadata.insert(format!("tokenizer.ggml.{key}"), value);
+    }
+    Tokenizer::from_gguf(&metadata).unwrap()
+}
+
+#[test]
+fn whole_words_come_before_merges_where_the_model_says_so() {
+    let ids = |pre| without_merges(pre).encode("ab ba aba", Specials::Literal).unwrap();
+    for pre in ["llama-bpe", "tekken"] {
+        assert_eq!(ids(pre), [3, 4, 2, 0, 1, 0].map(TokenId), "{pre}");
+    }
+    for pre in ["gpt-2", "qwen2", "smollm"] {
+        assert_eq!(ids(pre), [0, 1, 2, 1, 0, 2, 0, 1, 0].map(TokenId), "{pre}");
+    }
+}
+
+#[test]
+fn thousands_of_added_tokens_are_all_found() {
+    let n = 6700;
+    let added = (0..n).map(|index| format!("<unused{index}>"));
+    let tokens: Vec<String> = added.chain(["▁".to_owned(), "<".to_owned()]).collect();
+    let mut types = vec![4; n];
+    types.extend([1, 1]);
+    types[0] = 3;
+    let mut metadata = Metadata::default();
+    let entries = [
+        ("model", Value::String("llama".to_owned())),
+        ("scores", Value::Array(Array::F32(vec![0.0; tokens.len()]))),
+        ("tokens", Value::Array(Array::String(tokens))),
+        ("token_type", Value::Array(Array::I32(types))),
+        ("add_space_prefix", Value::Bool(false)),
+    ];
+    for (key, value) in entries {
+        metadata.insert(format!("tokenizer.ggml.{key}"), value);
+    }
+    let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+    let text = "<unused1> <unused12><unused6699><<unused0>";
+    let user_defined = [1, n as u32, 12, 6699, n as u32 + 1].map(TokenId);
+    let parsed = tokenizer.encode(text, Specials::Parse).unwrap();
+    assert_eq!(parsed[..5], user_defined);
+    assert_eq!(parsed[5..], [TokenId(0)]);
+    let literal = tokenizer.encode(text, Specials::Literal).unwrap();
+    assert_eq!(literal[..5], user_defined);
+    assert!(!literal.contains(&TokenId(0)));
 }
