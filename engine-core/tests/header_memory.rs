@@ -1,9 +1,10 @@
-//! Whatever the bytes, reading a header ends without a panic and takes memory in proportion to the file.
+//! Whatever the bytes, reading headers and tokenizer metadata ends without a panic, in memory that the file justifies.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use engine_core::testing::GgufWriter;
+use engine_core::tokenizer::Tokenizer;
 use engine_core::weights::{Array, DType, GgufHeader, SafetensorsHeader, Value};
 use proptest::prelude::*;
 
@@ -124,6 +125,45 @@ fn counts_without_things() {
         file[..8].copy_from_slice(&count.to_le_bytes());
         check_safetensors(&file);
     }
+}
+
+/// Bytes of memory that one byte of tokenizer metadata may take at most: tables of text, and of merges made of scores.
+const TOKENIZER_PER_BYTE: usize = 64;
+/// Memory that any tokenizer may take: its split rules, mostly, and merges of a small vocabulary.
+const TOKENIZER_FIXED: usize = 4 << 20;
+
+/// Makes a tokenizer of a vocabulary: byte-level with merges, else of scores.
+fn check_tokenizer(tokens: Vec<String>, merges: Option<Vec<String>>) {
+    let n_tokens = tokens.len();
+    let texts = |texts| Value::Array(Array::String(texts));
+    let writer = GgufWriter::new().entry("tokenizer.ggml.tokens", texts(tokens));
+    let writer = match merges {
+        Some(merges) => writer
+            .text("tokenizer.ggml.model", "gpt2")
+            .entry("tokenizer.ggml.merges", texts(merges)),
+        None => writer
+            .text("tokenizer.ggml.model", "llama")
+            .entry("tokenizer.ggml.scores", Value::Array(Array::F32(vec![0.0; n_tokens]))),
+    };
+    let file = writer.to_bytes();
+    let metadata = GgufHeader::parse(&file).unwrap().metadata;
+    let peak = peak(|| Tokenizer::from_gguf(&metadata).map_err(|error| error.to_string()));
+    let allowed = TOKENIZER_FIXED + TOKENIZER_PER_BYTE * file.len();
+    assert!(peak <= allowed, "{peak} bytes of memory for a file of {}", file.len());
+}
+
+#[test]
+fn tokenizers() {
+    let numbers = || (0..20_000).map(|n| format!("{n:x}")).collect::<Vec<_>>();
+    check_tokenizer(numbers(), Some(vec![]));
+    check_tokenizer(numbers(), None);
+    check_tokenizer(vec![String::new(); 20_000], None);
+    check_tokenizer(vec!["=".repeat(200_000)], None);
+    check_tokenizer(vec!["=".repeat(200_000)], Some(vec![]));
+    let runs = || (1..1000).map(|n| "=".repeat(n)).collect::<Vec<_>>();
+    check_tokenizer(runs(), None);
+    let merges = runs().iter().map(|run| format!("{run} =")).take(998).collect();
+    check_tokenizer(runs(), Some(merges));
 }
 
 fn good_gguf() -> Vec<u8> {

@@ -75,6 +75,12 @@ pub enum TokenizerError {
         /// The merge in the file.
         text: String,
     },
+    /// The tokens of a vocabulary with scores build one another in more ways than memory should be spent on.
+    #[error("the {n_tokens} tokens build one another in more ways than in any real vocabulary")]
+    TooManyMerges {
+        /// Number of tokens.
+        n_tokens: usize,
+    },
     /// The `tokenizers` crate refused the vocabulary.
     #[error("the tokenizer's tables do not fit together")]
     Build(#[source] LibraryError),

@@ -7,23 +7,44 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use super::TokenizerError;
 use super::vocabulary::Kind;
 
+/// How many times the memory of their vocabulary merges may take. Those of public vocabularies take 4 to 8 times as
+/// much; of a vocabulary whose tokens are all parts of one another, they would take more than its square.
+const MAX_GROWTH: usize = 32;
+/// Memory in bytes that merges of any vocabulary may take.
+const MIN_ROOM: usize = 1 << 20;
+
 /// The merges, best first, that build the tokens which text is made of. One kind and one score per token.
+///
+/// # Errors
+/// If there are far more than a real vocabulary has.
 pub(super) fn from_scores(
     tokens: &[String],
     kinds: &[Kind],
     scores: &[f32],
-) -> Vec<(String, String)> {
+) -> Result<Vec<(String, String)>, TokenizerError> {
     let known = TextTokens::new(tokens, kinds);
     let mut cuts = Vec::new();
+    let vocabulary: usize = tokens.iter().map(|text| bytes_of::<String>(text)).sum();
+    let mut room = MIN_ROOM + MAX_GROWTH * vocabulary;
     for (id, text) in tokens.iter().enumerate().filter(|&(id, text)| known.is_token(text, id)) {
         let first = cuts.len();
-        cuts.extend(known.cuts(text, scores[id]));
+        for cut in known.cuts(text, scores[id]) {
+            let left = room.checked_sub(bytes_of::<(Cut<'_>, [String; 2])>(text));
+            room = left.ok_or(TokenizerError::TooManyMerges { n_tokens: tokens.len() })?;
+            cuts.push(cut);
+        }
         cuts[first..].sort_by_key(|cut| cut.ids);
     }
     cuts.sort_by(better_first);
-    cuts.into_iter().map(|cut| (cut.left.to_owned(), cut.right.to_owned())).collect()
+    Ok(cuts.into_iter().map(|cut| (cut.left.to_owned(), cut.right.to_owned())).collect())
+}
+
+/// Memory of a `T` that holds the characters of `text`.
+fn bytes_of<T>(text: &str) -> usize {
+    size_of::<T>() + text.len()
 }
 
 /// One way to build a token out of two.
@@ -86,7 +107,7 @@ mod tests {
         let tokens: Vec<String> = vocabulary.iter().map(|entry| entry.0.to_owned()).collect();
         let kinds: Vec<Kind> = vocabulary.iter().map(|entry| entry.1).collect();
         let scores: Vec<f32> = vocabulary.iter().map(|entry| entry.2).collect();
-        let merges = from_scores(&tokens, &kinds, &scores);
+        let merges = from_scores(&tokens, &kinds, &scores).unwrap();
         merges.into_iter().map(|(left, right)| format!("{left} {right}")).collect()
     }
 
@@ -116,5 +137,16 @@ mod tests {
     #[test]
     fn characters_are_not_cut() {
         assert_eq!(merges(&[("é", Kind::Normal, 0.0), ("éé", Kind::Normal, -1.0)]), ["é é"]);
+    }
+
+    #[test]
+    fn more_merges_than_a_vocabulary_justifies_are_an_error() {
+        let runs_up_to = |longest| -> Result<usize, TokenizerError> {
+            let tokens: Vec<String> = (1..=longest).map(|n| "=".repeat(n)).collect();
+            let (kinds, scores) = (vec![Kind::Normal; longest], vec![0.0; longest]);
+            from_scores(&tokens, &kinds, &scores).map(|merges| merges.len())
+        };
+        assert_eq!(runs_up_to(64).unwrap(), 63 * 64 / 2);
+        assert!(matches!(runs_up_to(600), Err(TokenizerError::TooManyMerges { n_tokens: 600 })));
     }
 }
