@@ -23,3 +23,8 @@ fn gguf() {
 fn safetensors() {
     run("safetensors", fuzz::safetensors);
 }
+
+#[test]
+fn tokenizer() {
+    run("tokenizer", fuzz::tokenizer);
+}
