@@ -22,7 +22,7 @@ pub(crate) fn backends(args: &DeviceArgs) -> Result<Backends, Failure> {
 
 /// The kernels of the instruction set of that name.
 fn kernels(name: &str) -> Result<KernelTable, UsageError> {
-    let plain = |name: &str| name.to_lowercase().replace('-', "");
+    let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "");
     match Isa::ALL.iter().find(|isa| plain(&isa.to_string()) == plain(name)) {
         Some(&isa) => KernelTable::for_isa(isa).ok_or(UsageError::NoIsa { name: isa.to_string() }),
         None => {
