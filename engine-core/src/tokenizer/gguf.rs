@@ -57,11 +57,10 @@ fn byte_level(metadata: &Metadata) -> Result<Tokenizer, TokenizerError> {
 fn sentence_piece(metadata: &Metadata) -> Result<Tokenizer, TokenizerError> {
     let vocabulary = Vocabulary::read(metadata)?;
     let scores = scores(metadata, vocabulary.tokens.len())?;
-    let merges = merges::from_scores(vocabulary.tokens, &vocabulary.kinds, scores)?;
-    let mut builder = BPE::builder()
-        .vocab_and_merges(ids_by_text(&vocabulary), merges)
-        .byte_fallback(true)
-        .fuse_unk(true);
+    let ids = ids_by_text(&vocabulary);
+    let merges = merges::from_scores(vocabulary.tokens, &ids, &vocabulary.kinds, scores)?;
+    let mut builder =
+        BPE::builder().vocab_and_merges(ids, merges).byte_fallback(true).fuse_unk(true);
     if let Some(unknown) = vocabulary.unknown {
         builder = builder.unk_token(vocabulary.text(unknown).to_owned());
     }
