@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use engine_core::tokenizer::{
-    Chat, ChatTemplate, Clock, ControlText, Message, Specials, TokenId, Tokenizer,
+    Chat, ChatTemplate, Clock, ControlText, Message, Specials, TextStart, TextStream, TokenId,
+    Tokenizer,
 };
 use engine_core::weights::{Array, Gguf, Metadata, Value};
 use serde::Deserialize;
@@ -204,4 +205,44 @@ fn thousands_of_added_tokens_are_all_found() {
     let literal = tokenizer.encode(text, Specials::Literal).unwrap();
     assert_eq!(literal[..5], user_defined);
     assert!(!literal.contains(&TokenId(0)));
+}
+
+#[test]
+fn the_first_space_is_the_tokenizers_own_only_in_a_new_text() {
+    let tokenizer = from_gguf("spm-prefix");
+    let ids = tokenizer.encode("Why 漢 é", Specials::Literal).unwrap();
+    for (start, expected) in [(TextStart::New, "Why 漢 é"), (TextStart::Continued, " Why 漢 é")]
+    {
+        let mut stream = TextStream::new(start, ControlText::Hide);
+        let parts: Vec<String> = ids.iter().map(|&id| stream.push(&tokenizer, id)).collect();
+        assert!(parts.iter().all(|part| !part.contains('\u{FFFD}')), "{parts:?}");
+        assert_eq!(parts.concat() + &stream.finish(), expected);
+    }
+    // Two spaces: one is the text's.
+    let ids = tokenizer.encode(" a", Specials::Literal).unwrap();
+    assert_eq!(tokenizer.decode(&ids, ControlText::Hide), " a");
+}
+
+#[test]
+fn every_source_of_end_of_turn_ids_counts() {
+    let texts = ["<s>", "</s>", "<|eot_id|>", "x", "y", "z", "<|im_end|>", "<|end|>", "a"];
+    let mut metadata = Metadata::default();
+    let entries = [
+        ("model", Value::String("gpt2".to_owned())),
+        ("pre", Value::String("gpt-2".to_owned())),
+        ("tokens", Value::Array(Array::String(texts.map(str::to_owned).to_vec()))),
+        // `<|im_end|>` is listed as user-defined by mistake; `<|end|>` is an ordinary word here.
+        ("token_type", Value::Array(Array::I32(vec![3, 3, 3, 3, 3, 3, 4, 1, 1]))),
+        ("merges", Value::Array(Array::String(Vec::new()))),
+        ("eos_token_id", Value::U32(3)),
+        ("eot_token_id", Value::I64(4)),
+        ("eos_token_ids", Value::Array(Array::U32(vec![5, 3]))),
+    ];
+    for (key, value) in entries {
+        metadata.insert(format!("tokenizer.ggml.{key}"), value);
+    }
+    let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+    let expected = [1, 2, 3, 4, 5, 6].map(TokenId);
+    assert_eq!(tokenizer.end_of_turn().iter().copied().collect::<Vec<_>>(), expected);
+    assert!(tokenizer.is_control(TokenId(6)));
 }

@@ -164,3 +164,77 @@ impl StandIns {
         text.chars().map(|c| self.reveal(c)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn guard(control: &[&str], wanted: &[&str]) -> Guard {
+        Guard::new(control.iter().copied(), wanted.iter().map(|text| text.to_string()))
+    }
+
+    /// Whether anything in `text` is replaced; what is replaced comes back in any case.
+    fn is_changed(guard: &Guard, text: &str) -> bool {
+        let value = json!(text);
+        let stand_ins = guard.stand_ins(&[&value], "").unwrap();
+        let hidden = guard.hide(value, &stand_ins);
+        let hidden = hidden.as_str().unwrap();
+        assert_eq!(stand_ins.reveal_text(hidden), text);
+        hidden != text
+    }
+
+    #[test]
+    fn one_character_tells_a_control_token() {
+        let cases = [
+            ("<|im_end|>", Some('|')),
+            ("<｜User｜>", Some('｜')),
+            ("</s>", Some('<')),
+            ("[INST]", Some('[')),
+            ("PAD", None),
+            ("end_of_turn", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(telling(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_replaced_only_where_they_stand() {
+        let guard = guard(&["PAD", "<|x|>"], &[]);
+        for (text, changed) in [("PAD", true), ("aPADb", true), ("P A D", false), ("a|b", true)] {
+            assert_eq!(is_changed(&guard, text), changed, "{text}");
+        }
+    }
+
+    #[test]
+    fn wanted_texts_are_kept_unless_part_of_a_control_token() {
+        let guard = guard(&["</s>", "<|im_end|>"], &["</think>", "<", "\n<", "|im", "a", "</s>"]);
+        assert_eq!(guard.kept, ["</think>"]);
+        assert!(!is_changed(&guard, "a</think>b"));
+        for text in ["<", "\n<b>", "|im", "</think", "</s>"] {
+            assert!(is_changed(&guard, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_and_nested_texts_are_replaced_too() {
+        let guard = guard(&["<|x|>"], &[]);
+        let value = json!({"a|": ["|", {"b": "c|", "n": 1}], "d": null});
+        let stand_ins = guard.stand_ins(&[&value], "").unwrap();
+        let hidden = guard.hide(value.clone(), &stand_ins).to_string();
+        assert!(!hidden.contains('|'));
+        assert_eq!(stand_ins.reveal_text(&hidden), value.to_string());
+    }
+
+    #[test]
+    fn stand_ins_are_new_characters() {
+        let guard = guard(&["<|x|>"], &[]);
+        let used = json!({"\u{F0000}": ["\u{F0001}"]});
+        let stand_ins = guard.stand_ins(&[&used], "\u{F0002}").unwrap();
+        assert_eq!(stand_ins.by_character[&'|'], '\u{F0003}');
+
+        let all: String = PRIVATE.into_iter().flatten().collect();
+        assert_eq!(guard.stand_ins(&[&json!(all)], ""), None);
+    }
+}
