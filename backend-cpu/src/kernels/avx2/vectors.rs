@@ -54,6 +54,15 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
+    fn prefetch<T>(self, x: &[T]) {
+        for line in (0..size_of_val(x)).step_by(64) {
+            let at = x.as_ptr().cast::<i8>().wrapping_add(line);
+            // SAFETY: a prefetch reads nothing that the program sees, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
+        }
+    }
+
+    #[inline(always)]
     fn transpose(self, square: &mut [__m256; MOST]) {
         // SAFETY: an `Avx2` is only made where the features are enabled.
         unsafe {

@@ -23,6 +23,9 @@ pub(crate) trait Vector: Copy {
     /// Sets the first values of `y`, rounded to nearest with ties to even.
     fn store_f16(self, v: Self::V, y: &mut [f16]);
 
+    /// Starts reading all of `x` into the cache.
+    fn prefetch<T>(self, x: &[T]);
+
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;

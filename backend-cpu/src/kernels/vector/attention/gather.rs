@@ -36,6 +36,9 @@ impl Stored for f16 {
     }
 }
 
+/// How many cells ahead memory is asked for: rows lie apart, which the hardware's own prefetching does not follow well.
+const AHEAD: usize = 32;
+
 /// Keys or values of one head in all cells.
 #[derive(Clone, Copy)]
 pub(super) struct HeadRows<'a, T> {
@@ -52,10 +55,21 @@ impl<'a, T: Stored> HeadRows<'a, T> {
         &self.values[(cell * self.n_kv_head + self.kv_head) * self.dim..][..self.dim]
     }
 
+    /// Asks for the memory that gathering these cells reads first.
+    #[inline(always)]
+    pub(super) fn prefetch<U: Vector>(self, unit: U, cells: &[i32]) {
+        for &cell in cells.iter().take(AHEAD) {
+            unit.prefetch(self.row(cell));
+        }
+    }
+
     /// Row `i` of `out` becomes the row of cell `cells[i]`.
     #[inline(always)]
     pub(super) fn gather<U: Vector>(self, unit: U, cells: &[i32], out: &mut Matrix<'_>) {
         for (i, &cell) in cells.iter().enumerate() {
+            if let Some(&later) = cells.get(i + AHEAD) {
+                unit.prefetch(self.row(later));
+            }
             let vectors = self.row(cell).chunks_exact(U::LANES);
             let rest = vectors.remainder();
             let mut outs = out.row(i).chunks_exact_mut(U::LANES);
@@ -68,27 +82,49 @@ impl<'a, T: Stored> HeadRows<'a, T> {
         }
     }
 
-    /// Column `i` of `out` becomes the row of cell `cells[i]`.
+    /// Column `i` of `out` becomes the row of cell `all[i]`.
     #[inline(always)]
-    pub(super) fn gather_transposed<U: Vector>(self, unit: U, cells: &[i32], out: &mut Matrix<'_>) {
-        for (i, cells) in cells.chunks(U::LANES).enumerate() {
+    pub(super) fn gather_transposed<U: Vector>(self, unit: U, all: &[i32], out: &mut Matrix<'_>) {
+        for (i, cells) in all.chunks(U::LANES).enumerate() {
             // Rows beyond the last are that again; their columns are beyond the last one.
             let mut rows = [self.row(cells[0]); MOST];
             for (row, &cell) in rows.iter_mut().zip(cells) {
                 *row = self.row(cell);
             }
-            for d in (0..self.dim).step_by(U::LANES) {
+            for &later in all.iter().skip(i * U::LANES + AHEAD).take(U::LANES) {
+                unit.prefetch(self.row(later));
+            }
+            let whole = self.dim - self.dim % U::LANES;
+            for d in (0..whole).step_by(U::LANES) {
                 let mut square = [unit.splat(0.0); MOST];
-                for (vector, row) in square.iter_mut().zip(&rows).take(U::LANES) {
-                    let x = &row[d..];
-                    let whole = x.len() >= U::LANES;
-                    *vector = if whole { T::load(unit, x) } else { T::load_some(unit, x) };
+                for j in 0..U::LANES {
+                    square[j] = T::load(unit, &rows[j][d..]);
                 }
-                unit.transpose(&mut square);
-                for (j, vector) in square.iter().enumerate().take(U::LANES.min(self.dim - d)) {
-                    unit.store(*vector, out.row_from(d + j, i * U::LANES));
+                store_transposed(unit, square, U::LANES, d, i * U::LANES, out);
+            }
+            if whole < self.dim {
+                let mut square = [unit.splat(0.0); MOST];
+                for j in 0..U::LANES {
+                    square[j] = T::load_some(unit, &rows[j][whole..]);
                 }
+                store_transposed(unit, square, self.dim - whole, whole, i * U::LANES, out);
             }
         }
+    }
+}
+
+/// Stores the first `n` vectors of the transposed square to `out`, from row `row` and column `column` on.
+#[inline(always)]
+fn store_transposed<U: Vector>(
+    unit: U,
+    mut square: [U::V; MOST],
+    n: usize,
+    row: usize,
+    column: usize,
+    out: &mut Matrix<'_>,
+) {
+    unit.transpose(&mut square);
+    for (j, vector) in square.iter().enumerate().take(n) {
+        unit.store(*vector, out.row_from(row + j, column));
     }
 }

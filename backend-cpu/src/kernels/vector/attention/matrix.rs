@@ -1,5 +1,7 @@
 //! Matrices in scratch memory, and their products, whose sums stay in registers.
 
+use std::ops::Range;
+
 use super::Vector;
 use crate::kernels::vector::unit::MOST;
 
@@ -60,14 +62,14 @@ pub(super) fn multiply<'m, U: Vector>(
 ) {
     assert!(a.rows == out.rows && a.columns == b.rows && b.columns == out.columns, "shapes fit");
     let mut product = Product { unit, a, b, out };
-    let width = b.columns.next_multiple_of(U::LANES);
-    let mut at = 0;
-    while at < width {
-        at += match (width - at) / U::LANES {
-            1 => product.columns::<1>(at),
-            2 => product.columns::<2>(at),
-            _ => product.columns::<3>(at),
-        };
+    // As many sums as registers allow, since each waits for the one before it: of four rows two vectors, and so on.
+    let fours = a.rows / 4 * 4;
+    product.rows::<4, 2>(0..fours);
+    match a.rows - fours {
+        0 => {}
+        1 => product.rows::<1, 4>(fours..a.rows),
+        2 => product.rows::<2, 4>(fours..a.rows),
+        _ => product.rows::<3, 3>(fours..a.rows),
     }
 }
 
@@ -79,32 +81,31 @@ struct Product<'a, 'm, U> {
 }
 
 impl<U: Vector> Product<'_, '_, U> {
-    /// `W` vectors of columns from `at` on, four rows at a time: twelve sums at most. Returns how many columns that are.
+    /// Rows in steps of `N`, columns in steps of `W` vectors and then of one.
     #[inline(always)]
-    fn columns<const W: usize>(&mut self, at: usize) -> usize {
-        let mut row = 0;
-        while row < self.a.rows {
-            row += match self.a.rows - row {
-                1 => self.tile::<1, W>(row, at),
-                2 => self.tile::<2, W>(row, at),
-                3 => self.tile::<3, W>(row, at),
-                _ => self.tile::<4, W>(row, at),
-            };
+    fn rows<const N: usize, const W: usize>(&mut self, rows: Range<usize>) {
+        let width = self.b.columns.next_multiple_of(U::LANES);
+        let mut at = 0;
+        while at < width {
+            let whole = at + W * U::LANES <= width;
+            for row in rows.clone().step_by(N) {
+                if whole { self.tile::<N, W>(row, at) } else { self.tile::<N, 1>(row, at) }
+            }
+            at += if whole { W * U::LANES } else { U::LANES };
         }
-        W * U::LANES
     }
 
-    /// `N` rows from `row` on. Returns `N`.
+    /// `N` rows from `row` on and `W` vectors of columns from `at` on.
     #[inline(always)]
-    fn tile<const N: usize, const W: usize>(&mut self, row: usize, at: usize) -> usize {
+    fn tile<const N: usize, const W: usize>(&mut self, row: usize, at: usize) {
         let Product { unit, a, b, .. } = *self;
         let mut factors = [&a.values[..]; N];
         for (n, factors) in factors.iter_mut().enumerate() {
             *factors = &a.values[(row + n) * a.stride..][..b.rows];
         }
         let mut sums = [[unit.splat(0.0); W]; N];
-        for k in 0..b.rows {
-            let b = &b.values[k * b.stride + at..][..W * U::LANES];
+        for (k, b) in b.values.chunks_exact(b.stride).enumerate() {
+            let b = &b[at..][..W * U::LANES];
             let mut vectors = [unit.splat(0.0); W];
             for (w, vector) in vectors.iter_mut().enumerate() {
                 *vector = unit.load(&b[w * U::LANES..]);
@@ -122,6 +123,5 @@ impl<U: Vector> Product<'_, '_, U> {
                 unit.store(*sum, &mut out[w * U::LANES..]);
             }
         }
-        N
     }
 }

@@ -58,12 +58,15 @@ impl<U: Vector> Piece<'_, U> {
                 [rows, value_dim],
             ],
         );
-        let head = |values, dim| HeadRows { values, n_kv_head, kv_head: self.kv_head, dim };
+        let kv_head = self.kv_head;
+        let k = HeadRows { values: k, n_kv_head, kv_head, dim: key_dim };
+        let v = HeadRows { values: v, n_kv_head, kv_head, dim: value_dim };
         self.scale_queries(&mut queries);
-        head(k, key_dim).gather_transposed(self.unit, cells, &mut keys);
+        k.gather_transposed(self.unit, cells, &mut keys);
+        v.prefetch(self.unit, cells);
         multiply(self.unit, &queries, &keys, &mut scores);
         self.weigh(&mut scores, partials);
-        head(v, value_dim).gather(self.unit, cells, &mut values);
+        v.gather(self.unit, cells, &mut values);
         multiply(self.unit, &scores, &values, &mut sums);
         for (row, partial) in partials.chunks_exact_mut(self.heads.partial_len()).enumerate() {
             partial[..value_dim].copy_from_slice(sums.row(row));
@@ -119,8 +122,12 @@ pub(crate) fn merge<U: Vector>(unit: U, value_dim: usize, partials: &[f32], into
         let (max, sums) = partial.split_last().expect("a result has a largest score");
         let (max_of_all, sums_of_all) = into.split_last_mut().expect("as above");
         let before = std::mem::replace(max_of_all, max_of_all.max(*max));
-        let share = |max: f32| unit.largest(exp(unit, unit.splat(max - *max_of_all)));
-        super::scale(unit, share(before), sums_of_all);
-        super::add_scaled(unit, share(*max), sums, sums_of_all);
+        super::scale(unit, exp_of(unit, before - *max_of_all), sums_of_all);
+        super::add_scaled(unit, exp_of(unit, max - *max_of_all), sums, sums_of_all);
     }
+}
+
+#[inline(always)]
+fn exp_of<U: Vector>(unit: U, x: f32) -> f32 {
+    unit.largest(exp(unit, unit.splat(x)))
 }
