@@ -87,7 +87,12 @@ impl Engine {
         let cpu = backends.cpu.as_mut();
         model.check_supported(cpu).map_err(bad_model)?;
 
-        let room = Room { config: &model.config, options, free: cpu.memory()?.free };
+        let room = Room {
+            config: &model.config,
+            options,
+            free: cpu.memory()?.free,
+            weights: files.weights().total_bytes(),
+        };
         let limits = room.limits()?;
         let kv = options.kv.dtype();
         let memory = DeviceMemory::in_place(cpu, &model, files.weights(), limits, kv)?;
@@ -177,6 +182,8 @@ struct Room<'a> {
     config: &'a ModelConfig,
     options: &'a EngineOptions,
     free: Bytes,
+    /// Used in place in mapped files, whose pages the system counts as free until they are needed.
+    weights: Bytes,
 }
 
 impl Room<'_> {
@@ -205,7 +212,7 @@ impl Room<'_> {
     }
 
     fn fits(&self, n_ctx: u32) -> bool {
-        self.need(n_ctx).total() <= self.free.saturating_sub(RESERVE)
+        self.weights + self.need(n_ctx).total() <= self.free.saturating_sub(RESERVE)
     }
 
     /// The most tokens, up to `most`, that fit; 0 if two do not.
@@ -230,7 +237,8 @@ impl Room<'_> {
         let need = self.need(n_ctx);
         EngineError::ContextTooLarge {
             n_ctx,
-            needed: need.total(),
+            needed: self.weights + need.total(),
+            weights: self.weights,
             kv: need.kv,
             scratch: need.scratch,
             free: self.free,

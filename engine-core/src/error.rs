@@ -54,16 +54,18 @@ pub enum EngineError {
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
-    /// The KV cache and the activations do not fit in memory.
+    /// The weights, the KV cache and the activations do not fit in memory together.
     #[error(
-        "a context of {n_ctx} tokens needs {needed} (KV cache {kv}, activations {scratch}) but {free} of memory \
-         are free; {}", fitting(*n_ctx_fitting)
+        "a context of {n_ctx} tokens needs {needed} (weights {weights}, KV cache {kv}, activations {scratch}) but \
+         {free} of memory are free; {}", fitting(*n_ctx_fitting)
     )]
     ContextTooLarge {
         /// Tokens asked for.
         n_ctx: u32,
         /// Memory that they need.
         needed: Bytes,
+        /// Of it, for the mapped files.
+        weights: Bytes,
         /// Of it, for KV cells.
         kv: Bytes,
         /// Of it, for activations and inputs.
