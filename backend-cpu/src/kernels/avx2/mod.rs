@@ -9,4 +9,4 @@ pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod quant;
 pub(crate) mod rope;
-mod vectors;
+pub(crate) mod vectors;

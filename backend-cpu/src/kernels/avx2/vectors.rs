@@ -18,6 +18,16 @@ macro_rules! instructions {
     };
 }
 
+/// Starts reading all of `x` into the cache, a line at a time; every x86-64 CPU can.
+#[inline(always)]
+pub(crate) fn prefetch<T>(x: &[T]) {
+    for line in (0..size_of_val(x)).step_by(64) {
+        let at = x.as_ptr().cast::<i8>().wrapping_add(line);
+        // SAFETY: a prefetch reads nothing that the program sees, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
+    }
+}
+
 impl Vector for Avx2 {
     const LANES: usize = 8;
     type V = __m256;
@@ -55,11 +65,7 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     fn prefetch<T>(self, x: &[T]) {
-        for line in (0..size_of_val(x)).step_by(64) {
-            let at = x.as_ptr().cast::<i8>().wrapping_add(line);
-            // SAFETY: a prefetch reads nothing that the program sees, whatever the address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
-        }
+        prefetch(x);
     }
 
     #[inline(always)]
