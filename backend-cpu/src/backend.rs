@@ -22,7 +22,7 @@ use crate::wave::Runner;
 pub struct CpuOptions {
     /// Threads that compute, the calling one with them. By default one for each fast core that this process may use.
     pub threads: NonZeroUsize,
-    /// The kernels. By default those for the most capable instruction set of this CPU.
+    /// The kernels. By default those of [`KernelTable::detect`].
     pub kernels: KernelTable,
 }
 

@@ -32,6 +32,15 @@ impl Isa {
     /// All of them, the most capable last.
     pub const ALL: &[Isa] = &[Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Avx512Vnni];
 
+    /// Whether its kernels have been run on a CPU that has it, and gave the values of the scalar ones. The others are
+    /// compiled and tested wherever a CPU has them, but are not chosen unasked before that.
+    fn is_proven(self) -> bool {
+        match self {
+            Isa::Scalar | Isa::Avx2 => true,
+            Isa::AvxVnni | Isa::Avx512 | Isa::Avx512Vnni => false,
+        }
+    }
+
     #[cfg(target_arch = "x86_64")]
     fn is_detected(self) -> bool {
         match self {
@@ -103,9 +112,10 @@ impl KernelTable {
         isa.is_detected().then_some(KernelTable { isa })
     }
 
-    /// The kernels for the most capable instruction set of this CPU.
+    /// The kernels for the most capable instruction set of this CPU whose kernels are proven.
     pub fn detect() -> KernelTable {
-        let best = Isa::ALL.iter().rev().find_map(|&isa| KernelTable::for_isa(isa));
+        let proven = Isa::ALL.iter().rev().filter(|isa| isa.is_proven());
+        let best = proven.copied().find_map(KernelTable::for_isa);
         best.expect("every CPU runs the scalar kernels")
     }
 
