@@ -29,6 +29,7 @@ impl Avx2<true> {
 impl Unit for Avx2 {
     fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
         #[target_feature(enable = "avx2,fma,f16c")]
+        #[inline(never)]
         fn with_features<F: Format>(unit: Avx2, p: Product<'_, '_, Q8Block>) {
             product::<Avx2, F>(unit, p);
         }
@@ -40,6 +41,7 @@ impl Unit for Avx2 {
 impl Unit for Avx2<true> {
     fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
         #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+        #[inline(never)]
         fn with_features<F: Format>(unit: Avx2<true>, p: Product<'_, '_, Q8Block>) {
             product::<Avx2<true>, F>(unit, p);
         }
@@ -95,6 +97,12 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
         }
     }
 
+    #[inline(always)]
+    fn prefetch(self, address: usize) {
+        // SAFETY: prefetching reads nothing and does not fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) }
+    }
+
     instructions! {
         fn splat(word: u32) -> __m256i { _mm256_set1_epi32(word as i32) }
         fn and(a: __m256i, b: __m256i) -> __m256i { _mm256_and_si256(a, b) }
@@ -104,6 +112,13 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
         fn shl(a: __m256i, bits: u32) -> __m256i { _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
         fn shr(a: __m256i, bits: u32) -> __m256i { _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
         fn shr_signed(a: __m256i, bits: u32) -> __m256i { _mm256_sra_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
+        fn min_bytes(a: __m256i, b: __m256i) -> __m256i { _mm256_min_epu8(a, b) }
+        fn repeat_byte(words: __m256i, i: usize) -> __m256i {{
+            let first = 0x0101_0101 * i as i32;
+            let from = |word| first + 0x0404_0404 * word;
+            let quarter = _mm_setr_epi32(from(0), from(1), from(2), from(3));
+            _mm256_shuffle_epi8(words, _mm256_broadcastsi128_si256(quarter))
+        }}
         fn look_up(table: &[i8; 16], bytes: __m256i) -> __m256i {
             _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())), bytes)
         }
@@ -117,6 +132,14 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
             let low = _mm256_and_si256(halves, _mm256_set1_epi32(0xffff));
             let packed = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256::<1>(low));
             _mm256_cvtph_ps(packed)
+        }}
+        fn halves(halves: __m256i) -> [__m256; 2] {{
+            // Low halves then high halves within each four words, then of all words.
+            let order = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+            let of_four = _mm256_shuffle_epi8(halves, _mm256_broadcastsi128_si256(order));
+            let of_all = _mm256_permute4x64_epi64::<0b11_01_10_00>(of_four);
+            let high = _mm256_extracti128_si256::<1>(of_all);
+            [_mm256_cvtph_ps(_mm256_castsi256_si128(of_all)), _mm256_cvtph_ps(high)]
         }}
         fn bits_to_floats(bits: __m256i) -> __m256 { _mm256_castsi256_ps(bits) }
         fn splat_float(value: f32) -> __m256 { _mm256_set1_ps(value) }
@@ -153,16 +176,21 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
 
     #[inline(always)]
     fn store(self, floats: __m256, out: &mut [f32]) {
-        let mut all = [0.0; 8];
-        // SAFETY: an `Avx2` is only made where the features are enabled; the array has eight values.
-        unsafe { _mm256_storeu_ps(all.as_mut_ptr(), floats) }
-        out.copy_from_slice(&all[..out.len()]);
+        if let Ok(out) = <&mut [f32; 8]>::try_from(&mut *out) {
+            // SAFETY: an `Avx2` is only made where the features are enabled; the array has what is written.
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr(), floats) }
+        } else {
+            let mut all = [0.0; 8];
+            self.store(floats, &mut all);
+            out.copy_from_slice(&all[..out.len()]);
+        }
     }
 }
 
 impl FloatUnit for Avx2 {
     fn float_product<F: FloatFormat>(self, p: Product<'_, '_, f32>) {
         #[target_feature(enable = "avx2,fma,f16c")]
+        #[inline(never)]
         fn with_features<F: FloatFormat>(unit: Avx2, p: Product<'_, '_, f32>) {
             float_product::<Avx2, F>(unit, p);
         }

@@ -29,6 +29,7 @@ impl Avx512<true> {
 impl Unit for Avx512 {
     fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
         #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline(never)]
         fn with_features<F: Format>(unit: Avx512, p: Product<'_, '_, Q8Block>) {
             product::<Avx512, F>(unit, p);
         }
@@ -40,6 +41,7 @@ impl Unit for Avx512 {
 impl Unit for Avx512<true> {
     fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
         #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+        #[inline(never)]
         fn with_features<F: Format>(unit: Avx512<true>, p: Product<'_, '_, Q8Block>) {
             product::<Avx512<true>, F>(unit, p);
         }
@@ -104,6 +106,12 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
         }
     }
 
+    #[inline(always)]
+    fn prefetch(self, address: usize) {
+        // SAFETY: prefetching reads nothing and does not fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) }
+    }
+
     instructions! {
         fn splat(word: u32) -> __m512i { _mm512_set1_epi32(word as i32) }
         fn and(a: __m512i, b: __m512i) -> __m512i { _mm512_and_si512(a, b) }
@@ -113,6 +121,13 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
         fn shl(a: __m512i, bits: u32) -> __m512i { _mm512_sll_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
         fn shr(a: __m512i, bits: u32) -> __m512i { _mm512_srl_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
         fn shr_signed(a: __m512i, bits: u32) -> __m512i { _mm512_sra_epi32(a, _mm_cvtsi32_si128(bits as i32)) }
+        fn min_bytes(a: __m512i, b: __m512i) -> __m512i { _mm512_min_epu8(a, b) }
+        fn repeat_byte(words: __m512i, i: usize) -> __m512i {{
+            let first = 0x0101_0101 * i as i32;
+            let from = |word| first + 0x0404_0404 * word;
+            let quarter = _mm_setr_epi32(from(0), from(1), from(2), from(3));
+            _mm512_shuffle_epi8(words, _mm512_broadcast_i32x4(quarter))
+        }}
         fn look_up(table: &[i8; 16], bytes: __m512i) -> __m512i {
             _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())), bytes)
         }
@@ -123,6 +138,10 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
         }}
         fn to_floats(ints: __m512i) -> __m512 { _mm512_cvtepi32_ps(ints) }
         fn low_half(halves: __m512i) -> __m512 { _mm512_cvtph_ps(_mm512_cvtepi32_epi16(halves)) }
+        fn halves(halves: __m512i) -> [__m512; 2] {{
+            let high = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(halves));
+            [_mm512_cvtph_ps(_mm512_cvtepi32_epi16(halves)), _mm512_cvtph_ps(high)]
+        }}
         fn bits_to_floats(bits: __m512i) -> __m512 { _mm512_castsi512_ps(bits) }
         fn splat_float(value: f32) -> __m512 { _mm512_set1_ps(value) }
         fn mul(a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }
@@ -160,16 +179,21 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
 
     #[inline(always)]
     fn store(self, floats: __m512, out: &mut [f32]) {
-        let mut all = [0.0; 16];
-        // SAFETY: an `Avx512` is only made where the features are enabled; the array has sixteen values.
-        unsafe { _mm512_storeu_ps(all.as_mut_ptr(), floats) }
-        out.copy_from_slice(&all[..out.len()]);
+        if let Ok(out) = <&mut [f32; 16]>::try_from(&mut *out) {
+            // SAFETY: an `Avx512` is only made where the features are enabled; the array has what is written.
+            unsafe { _mm512_storeu_ps(out.as_mut_ptr(), floats) }
+        } else {
+            let mut all = [0.0; 16];
+            self.store(floats, &mut all);
+            out.copy_from_slice(&all[..out.len()]);
+        }
     }
 }
 
 impl FloatUnit for Avx512 {
     fn float_product<F: FloatFormat>(self, p: Product<'_, '_, f32>) {
         #[target_feature(enable = "avx512f,avx512bw")]
+        #[inline(never)]
         fn with_features<F: FloatFormat>(unit: Avx512, p: Product<'_, '_, f32>) {
             float_product::<Avx512, F>(unit, p);
         }

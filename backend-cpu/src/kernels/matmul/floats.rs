@@ -4,11 +4,12 @@
 //! tokens and rows are grouped.
 
 use super::Product;
+use super::ahead::Ahead;
 use super::lanes::FloatLanes;
 use super::rows::{NO_ROWS, RowGroup};
 
 /// Weight rows and tokens whose sums are in registers at once.
-const TILE_ROWS: usize = 4;
+const TILE_ROWS: usize = 3;
 const TILE_TOKENS: usize = 3;
 
 /// Bytes of activations that stay in the second-level cache while weights pass by.
@@ -76,7 +77,11 @@ fn dots<S: FloatLanes, F: FloatFormat, const T: usize>(
     let mut sums = [[s.splat_float(0.0); TILE_ROWS]; T];
     let n = w.row_bytes() / F::BYTES;
     let n_whole = n / S::COUNT * S::COUNT;
+    let mut ahead = Ahead::new(w, TILE_ROWS, n.div_ceil(S::COUNT));
     for i in (0..n_whole).step_by(S::COUNT) {
+        if T == 1 {
+            ahead.fetch(s, 1);
+        }
         step::<S, F, T>(s, w, x, i, &mut sums);
     }
     if n_whole < n {

@@ -8,11 +8,20 @@ use super::lanes::Lanes;
 use super::rows::RowGroup;
 use crate::kernels::dequant::IQ4_STEPS;
 
-/// The low bits of each byte: one, two, four, six of them.
-const ONE: u32 = 0x0101_0101;
+/// The low bits of each byte: two, four, six of them.
 const TWO: u32 = 0x0303_0303;
 const FOUR: u32 = 0x0f0f_0f0f;
 const SIX: u32 = 0x3f3f_3f3f;
+
+/// Repeats statements with a constant in place of a variable, so that counts of shifts are known to the compiler.
+macro_rules! unroll {
+    (for $i:ident in [$($n:literal),*] $body:block) => {
+        $({
+            const $i: usize = $n;
+            $body
+        })*
+    };
+}
 
 /// Where the row's 256 values start, given the bytes of 256.
 #[inline(always)]
@@ -29,32 +38,37 @@ fn octets<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize) -> [S::Words; QUANT_WO
     [a, b, c, d, e, f, g, h]
 }
 
-/// Bits of each byte: those from `shift` on that are in the mask, moved to the bottom.
+/// Moves bit `from` of each byte, and those beside it, to bit `to`, and leaves those that are in the mask then.
 #[inline(always)]
-fn bits<S: Lanes>(
+fn moved<S: Lanes>(
     s: S,
     mut bytes: [S::Words; QUANT_WORDS],
-    shift: u32,
+    from: usize,
+    to: usize,
     mask: u32,
 ) -> [S::Words; QUANT_WORDS] {
     for byte in &mut bytes {
-        *byte = s.and(s.shr(*byte, shift), s.splat(mask));
+        let shifted = if from < to {
+            s.shl(*byte, (to - from) as u32)
+        } else {
+            s.shr(*byte, (from - to) as u32)
+        };
+        *byte = s.and(shifted, s.splat(mask));
     }
     bytes
 }
 
-/// Puts `high` above the lowest `shift` bits of each byte.
+/// Bits of either.
 #[inline(always)]
-fn with_high<S: Lanes>(
+fn joined<S: Lanes>(
     s: S,
-    mut low: [S::Words; QUANT_WORDS],
-    high: [S::Words; QUANT_WORDS],
-    shift: u32,
+    mut a: [S::Words; QUANT_WORDS],
+    b: [S::Words; QUANT_WORDS],
 ) -> [S::Words; QUANT_WORDS] {
     for i in 0..QUANT_WORDS {
-        low[i] = s.or(low[i], s.shl(high[i], shift));
+        a[i] = s.or(a[i], b[i]);
     }
-    low
+    a
 }
 
 /// Byte `i` of words, as an unsigned number.
@@ -89,12 +103,18 @@ fn runs_with_offset<S: Lanes>(
     Block { quants, scales, mins: [s.mul(scales[0], offset), s.mul(scales[1], offset)] }
 }
 
+/// Scale and scale of the minimums, the latter negative, from the two halves of a word.
+#[inline(always)]
+fn scale_and_min<S: Lanes>(s: S, halves: S::Words) -> (S::Floats, S::Floats) {
+    let [scale, min] = s.halves(halves);
+    (scale, s.mul(min, s.splat_float(-1.0)))
+}
+
 /// The scales and minimums of Q4_K and Q5_K.
 struct ScalesAndMins<S: Lanes> {
     scale: S::Floats,
-    /// Minus the scale of the minimums.
     min: S::Floats,
-    /// Six bits each, four to a word.
+    /// Six bits each, four runs to a word.
     scales: [S::Words; 2],
     mins: [S::Words; 2],
 }
@@ -106,23 +126,25 @@ impl<S: Lanes> ScalesAndMins<S> {
     #[inline(always)]
     fn decode(s: S, rows: &RowGroup<'_>, at: usize) -> Self {
         let [halves, a, b, c] = s.quads(rows, at);
+        let (scale, min) = scale_and_min(s, halves);
         let six = s.splat(SIX);
         let four = s.splat(FOUR);
         let high = s.splat(SIX & !FOUR);
-        let high_a = s.and(s.shr(a, 2), high);
-        let high_b = s.and(s.shr(b, 2), high);
+        let high_scales = s.and(s.shr(a, 2), high);
+        let high_mins = s.and(s.shr(b, 2), high);
         ScalesAndMins {
-            scale: s.low_half(halves),
-            min: s.mul(s.low_half(s.shr(halves, 16)), s.splat_float(-1.0)),
-            scales: [s.and(a, six), s.or(s.and(c, four), high_a)],
-            mins: [s.and(b, six), s.or(s.and(s.shr(c, 4), four), high_b)],
+            scale,
+            min,
+            scales: [s.and(a, six), s.or(s.and(c, four), high_scales)],
+            mins: [s.and(b, six), s.or(s.and(s.shr(c, 4), four), high_mins)],
         }
     }
 
+    /// The block of run `i` of a half.
     #[inline(always)]
-    fn block(&self, s: S, i: usize, quants: [S::Words; QUANT_WORDS]) -> Block<S> {
-        let scale = scaled(s, byte(s, &self.scales, i), self.scale);
-        let min = scaled(s, byte(s, &self.mins, i), self.min);
+    fn block(&self, s: S, half: usize, i: usize, quants: [S::Words; QUANT_WORDS]) -> Block<S> {
+        let scale = scaled(s, byte(s, &[self.scales[half]], i), self.scale);
+        let min = scaled(s, byte(s, &[self.mins[half]], i), self.min);
         block(quants, scale, min)
     }
 }
@@ -146,10 +168,12 @@ impl Format for Q4_K {
     ) {
         let at = start(&blocks, 144);
         let scales = ScalesAndMins::decode(s, rows, at);
-        for pair in 0..4 {
-            let quants = octets(s, rows, at + 16 + pair * 32);
-            sink.take(scales.block(s, 2 * pair, bits(s, quants, 0, FOUR)));
-            sink.take(scales.block(s, 2 * pair + 1, bits(s, quants, 4, FOUR)));
+        for half in 0..2 {
+            unroll!(for PAIR in [0, 1] {
+                let bytes = octets(s, rows, at + 16 + half * 64 + PAIR * 32);
+                sink.take(scales.block(s, half, 2 * PAIR, moved(s, bytes, 0, 0, FOUR)));
+                sink.take(scales.block(s, half, 2 * PAIR + 1, moved(s, bytes, 4, 0, FOUR)));
+            });
         }
     }
 }
@@ -171,17 +195,21 @@ impl Format for Q5_K {
         blocks: Range<usize>,
         sink: &mut impl BlockSink<S>,
     ) {
+        const FIFTH: u32 = 0x1010_1010;
         let at = start(&blocks, 176);
         let scales = ScalesAndMins::decode(s, rows, at);
-        let fifth = octets(s, rows, at + 16);
-        for pair in 0..4 {
-            let quants = octets(s, rows, at + 48 + pair * 32);
-            for half in 0..2 {
-                let i = 2 * pair + half;
-                let low = bits(s, quants, 4 * half as u32, FOUR);
-                let quants = with_high(s, low, bits(s, fifth, i as u32, ONE), 4);
-                sink.take(scales.block(s, i, quants));
-            }
+        let all_fifth = octets(s, rows, at + 16);
+        for half in 0..2 {
+            let fifth = moved(s, all_fifth, 4 * half, 0, FOUR);
+            unroll!(for PAIR in [0, 1] {
+                let bytes = octets(s, rows, at + 48 + half * 64 + PAIR * 32);
+                let low = moved(s, bytes, 0, 0, FOUR);
+                let quants = joined(s, low, moved(s, fifth, 2 * PAIR, 4, FIFTH));
+                sink.take(scales.block(s, half, 2 * PAIR, quants));
+                let low = moved(s, bytes, 4, 0, FOUR);
+                let quants = joined(s, low, moved(s, fifth, 2 * PAIR + 1, 4, FIFTH));
+                sink.take(scales.block(s, half, 2 * PAIR + 1, quants));
+            });
         }
     }
 }
@@ -205,18 +233,19 @@ impl Format for Q6_K {
     ) {
         let at = start(&blocks, 210);
         let scale = s.low_half(s.shr(s.words(rows, at + 206), 16));
-        let scales = s.quads(rows, at + 192);
+        let all_scales = s.quads(rows, at + 192);
         for half in 0..2 {
+            let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
             let high = octets(s, rows, at + 128 + half * 32);
-            let low = at + half * 64;
-            let low = [octets(s, rows, low), octets(s, rows, low + 32)];
-            for quarter in 0..4 {
-                let low = bits(s, low[quarter % 2], 4 * (quarter / 2) as u32, FOUR);
-                let quants = with_high(s, low, bits(s, high, 2 * quarter as u32, TWO), 4);
-                let run = 8 * half + 2 * quarter;
-                let scales = [signed_byte(s, &scales, run), signed_byte(s, &scales, run + 1)];
-                sink.take(runs_with_offset(s, quants, scale, scales, 32.0));
-            }
+            let at = at + half * 64;
+            let low = [octets(s, rows, at), octets(s, rows, at + 32)];
+            unroll!(for QUARTER in [0, 1, 2, 3] {
+                let low = moved(s, low[QUARTER % 2], QUARTER / 2 * 4, 0, FOUR);
+                let quants = joined(s, low, moved(s, high, 2 * QUARTER, 4, SIX & !FOUR));
+                let first = signed_byte(s, &scales, 2 * QUARTER);
+                let second = signed_byte(s, &scales, 2 * QUARTER + 1);
+                sink.take(runs_with_offset(s, quants, scale, [first, second], 32.0));
+            });
         }
     }
 }
@@ -239,23 +268,24 @@ impl Format for Q2_K {
         sink: &mut impl BlockSink<S>,
     ) {
         let at = start(&blocks, 84);
-        let halves = s.words(rows, at + 80);
-        let scale = s.low_half(halves);
-        let min = s.mul(s.low_half(s.shr(halves, 16)), s.splat_float(-1.0));
+        let (scale, min) = scale_and_min(s, s.words(rows, at + 80));
         let scales_and_mins = nibbles(s, s.quads(rows, at));
-        let (scales, mins) = scales_and_mins.split_at(4);
+        let (all_scales, all_mins) = scales_and_mins.split_at(4);
         for half in 0..2 {
+            let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
+            let mins = [all_mins[2 * half], all_mins[2 * half + 1]];
             let pairs = octets(s, rows, at + 16 + half * 32);
-            for quarter in 0..4 {
-                let run = 8 * half + 2 * quarter;
-                let (first, second) = (byte(s, scales, run), byte(s, scales, run + 1));
-                let (first_min, second_min) = (byte(s, mins, run), byte(s, mins, run + 1));
+            unroll!(for QUARTER in [0, 1, 2, 3] {
+                let first = scaled(s, byte(s, &scales, 2 * QUARTER), scale);
+                let second = scaled(s, byte(s, &scales, 2 * QUARTER + 1), scale);
+                let first_min = scaled(s, byte(s, &mins, 2 * QUARTER), min);
+                let second_min = scaled(s, byte(s, &mins, 2 * QUARTER + 1), min);
                 sink.take(Block {
-                    quants: bits(s, pairs, 2 * quarter as u32, TWO),
-                    scales: [scaled(s, first, scale), scaled(s, second, scale)],
-                    mins: [scaled(s, first_min, min), scaled(s, second_min, min)],
+                    quants: moved(s, pairs, 2 * QUARTER, 0, TWO),
+                    scales: [first, second],
+                    mins: [first_min, second_min],
                 });
-            }
+            });
         }
     }
 }
@@ -277,21 +307,22 @@ impl Format for Q3_K {
         blocks: Range<usize>,
         sink: &mut impl BlockSink<S>,
     ) {
+        const THIRD: u32 = 0x0404_0404;
         let at = start(&blocks, 110);
         let scale = s.low_half(s.shr(s.words(rows, at + 106), 16));
-        let scales = q3_k_scales(s, rows, at + 96);
-        let third = octets(s, rows, at);
+        let all_scales = q3_k_scales(s, rows, at + 96);
+        let all_third = octets(s, rows, at);
         for half in 0..2 {
+            let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
+            let third = moved(s, all_third, 4 * half, 0, FOUR);
             let pairs = octets(s, rows, at + 32 + half * 32);
-            for quarter in 0..4 {
-                let low = bits(s, pairs, 2 * quarter as u32, TWO);
-                let third = bits(s, third, (4 * half + quarter) as u32, ONE);
-                let run = 8 * half + 2 * quarter;
-                let first = s.sub(byte(s, &scales, run), s.splat(32));
-                let second = s.sub(byte(s, &scales, run + 1), s.splat(32));
-                let quants = with_high(s, low, third, 2);
+            unroll!(for QUARTER in [0, 1, 2, 3] {
+                let low = moved(s, pairs, 2 * QUARTER, 0, TWO);
+                let quants = joined(s, low, moved(s, third, QUARTER, 2, THIRD));
+                let first = s.sub(byte(s, &scales, 2 * QUARTER), s.splat(32));
+                let second = s.sub(byte(s, &scales, 2 * QUARTER + 1), s.splat(32));
                 sink.take(runs_with_offset(s, quants, scale, [first, second], 4.0));
-            }
+            });
         }
     }
 }
@@ -330,14 +361,17 @@ impl Format for IQ4_XS {
         let at = start(&blocks, 136);
         let head = s.words(rows, at);
         let scale = s.low_half(head);
-        let low_bits = s.words(rows, at + 4);
+        let mut high_bits = s.shr(head, 16);
+        let mut low_bits = s.words(rows, at + 4);
         for i in 0..BLOCKS_TOGETHER {
-            let low = s.and(s.shr(low_bits, 4 * i as u32), s.splat(15));
-            let high = s.and(s.shr(head, 16 + 2 * i as u32), s.splat(3));
+            let low = s.and(low_bits, s.splat(15));
+            let high = s.and(high_bits, s.splat(3));
             let centred = s.sub(s.or(low, s.shl(high, 4)), s.splat(32));
             let quants = nibbles(s, s.quads(rows, at + 8 + i * 16));
             let quants = look_up_all(s, &IQ4_STEPS, quants);
             sink.take(block(quants, scaled(s, centred, scale), s.splat_float(0.0)));
+            low_bits = s.shr(low_bits, 4);
+            high_bits = s.shr(high_bits, 2);
         }
     }
 }

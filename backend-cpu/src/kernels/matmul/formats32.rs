@@ -63,7 +63,8 @@ fn block_with_min<S: Lanes>(
     quants: [S::Words; QUANT_WORDS],
     scale_and_min: S::Words,
 ) -> Block<S> {
-    block(quants, s.low_half(scale_and_min), s.low_half(s.shr(scale_and_min, 16)))
+    let [scale, min] = s.halves(scale_and_min);
+    block(quants, scale, min)
 }
 
 /// Adds bit `i` of the word `bits` to quant `i`, as its fifth bit.
@@ -73,12 +74,14 @@ fn with_fifth_bits<S: Lanes>(
     mut quants: [S::Words; QUANT_WORDS],
     bits: S::Words,
 ) -> [S::Words; QUANT_WORDS] {
-    for (i, quant) in quants.iter_mut().enumerate() {
-        // The word's four bits, one to a byte: multiplying by 1 + 2⁷ + 2¹⁴ + 2²¹ puts bit `j` at bit `8 j`.
-        let four = s.and(s.shr(bits, 4 * i as u32), s.splat(15));
-        let twice = s.or(four, s.shl(four, 7));
-        let spread = s.or(twice, s.shl(twice, 14));
-        *quant = s.or(*quant, s.shl(s.and(spread, s.splat(0x0101_0101)), 4));
+    // The high four bits of a byte belong to four quants: each keeps its own, wherever it is, and moves it to bit 4.
+    let own = s.splat(0x8040_2010);
+    let fifth = s.splat(0x1010_1010);
+    for (i, pair) in quants.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        let byte = s.repeat_byte(bits, i);
+        let low = s.shl(byte, 4);
+        pair[0] = s.or(pair[0], s.min_bytes(s.and(low, own), fifth));
+        pair[1] = s.or(pair[1], s.min_bytes(s.and(byte, own), fifth));
     }
     quants
 }

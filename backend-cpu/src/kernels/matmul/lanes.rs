@@ -25,6 +25,9 @@ pub(crate) trait Lanes: Copy {
     /// Sixteen bytes of each row, from byte `at` of the row on; word `i` holds bytes `4 i..4 i + 4`.
     fn quads(self, rows: &RowGroup<'_>, at: usize) -> [Self::Words; 4];
 
+    /// Asks for the bytes at an address, which may be any, to come into cache.
+    fn prefetch(self, address: usize);
+
     /// The same word in each lane.
     fn splat(self, word: u32) -> Self::Words;
     fn and(self, a: Self::Words, b: Self::Words) -> Self::Words;
@@ -37,6 +40,10 @@ pub(crate) trait Lanes: Copy {
     fn shr(self, a: Self::Words, bits: u32) -> Self::Words;
     /// Shifts copies of the sign in.
     fn shr_signed(self, a: Self::Words, bits: u32) -> Self::Words;
+    /// The smaller of each two unsigned bytes.
+    fn min_bytes(self, a: Self::Words, b: Self::Words) -> Self::Words;
+    /// Byte `i` of each word, four times.
+    fn repeat_byte(self, words: Self::Words, i: usize) -> Self::Words;
     /// Replaces each byte, which is below 16, by that entry of a table.
     fn look_up(self, table: &[i8; 16], bytes: Self::Words) -> Self::Words;
 
@@ -56,6 +63,8 @@ pub(crate) trait Lanes: Copy {
     fn to_floats(self, ints: Self::Words) -> Self::Floats;
     /// The low half of each word, an f16.
     fn low_half(self, halves: Self::Words) -> Self::Floats;
+    /// The low half and the high half of each word, both f16.
+    fn halves(self, halves: Self::Words) -> [Self::Floats; 2];
     /// The bits of each word.
     fn bits_to_floats(self, bits: Self::Words) -> Self::Floats;
     /// The same value in each lane.

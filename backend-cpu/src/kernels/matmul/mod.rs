@@ -1,6 +1,7 @@
 //! Matrix products, written once for all vector units: [`Lanes`] is what a unit must do, [`Format`] what a block format
 //! is, and `tile` the loops over weight rows and tokens.
 
+mod ahead;
 mod floats;
 mod format;
 mod formats256;

@@ -44,6 +44,12 @@ impl<'a> RowGroup<'a> {
         RowGroup { bytes, starts, row_bytes }
     }
 
+    /// Row `i`.
+    #[inline(always)]
+    pub(crate) fn row(&self, i: usize) -> &'a [u8] {
+        &self.bytes[self.starts[i]..][..self.row_bytes]
+    }
+
     /// Bytes of each row.
     #[inline(always)]
     pub(crate) fn row_bytes(&self) -> usize {

@@ -3,7 +3,10 @@
 //! Integers are summed exactly over a run, then scaled and added up in f32, run by run along the row. This order is
 //! the same however tokens and rows are grouped, so a result does not depend on what is computed beside it.
 
+use std::marker::PhantomData;
+
 use super::Product;
+use super::ahead::Ahead;
 use super::format::{BLOCKS_TOGETHER, Block, BlockSink, Format, QUANT_WORDS};
 use super::lanes::Lanes;
 use super::rows::RowGroup;
@@ -17,84 +20,118 @@ const TILE: usize = 4;
 
 /// Computes a product.
 #[inline(always)]
-pub(crate) fn product<S: Lanes, F: Format>(s: S, p: Product<'_, '_, Q8Block>) {
-    let Product { w, x, tokens, y } = p;
-    for chunk in (0..tokens.len()).step_by(CHUNK) {
-        let n_tokens = CHUNK.min(tokens.len() - chunk);
-        for first in (0..w.n()).step_by(S::COUNT) {
-            let columns = first..w.n().min(first + S::COUNT);
-            let rows = RowGroup::of_weights(&w, first);
-            if n_tokens == 1 {
-                let sums = one_token::<S, F>(s, &rows, x.row(tokens.x(chunk)));
-                s.store(sums, &mut y.row_mut(tokens.y(chunk))[columns]);
-            } else {
-                let mut x_rows: [&[Q8Block]; CHUNK] = [&[]; CHUNK];
-                for (t, x_row) in x_rows[..n_tokens].iter_mut().enumerate() {
-                    *x_row = x.row(tokens.x(chunk + t));
-                }
-                let sums = many_tokens::<S, F>(s, &rows, &x_rows[..n_tokens]);
-                for (t, sums) in sums[..n_tokens].iter().enumerate() {
-                    s.store(*sums, &mut y.row_mut(tokens.y(chunk + t))[columns.clone()]);
+pub(crate) fn product<S: Lanes, F: Format>(s: S, mut p: Product<'_, '_, Q8Block>) {
+    let n_tokens = p.tokens.len();
+    let mut room = Room::new(s);
+    for start in (0..n_tokens).step_by(CHUNK) {
+        let tokens = start..n_tokens.min(start + CHUNK);
+        if tokens.len() == 1 {
+            let x = p.x.row(p.tokens.x(start));
+            for first in (0..p.w.n()).step_by(S::COUNT) {
+                let rows = RowGroup::of_weights(&p.w, first);
+                let sum = one_token::<S, F>(s, &rows, x);
+                p.store(s, first, start, sum);
+            }
+        } else {
+            let mut x: [&[Q8Block]; CHUNK] = [&[]; CHUNK];
+            for (x, t) in x.iter_mut().zip(tokens.clone()) {
+                *x = p.x.row(p.tokens.x(t));
+            }
+            for first in (0..p.w.n()).step_by(S::COUNT) {
+                let rows = RowGroup::of_weights(&p.w, first);
+                many_tokens::<S, F>(s, &rows, &x[..tokens.len()], &mut room);
+                for (&sum, t) in room.sums.iter().zip(tokens.clone()) {
+                    p.store(s, first, t, sum);
                 }
             }
         }
     }
 }
 
+impl Product<'_, '_, Q8Block> {
+    /// Stores the sums of the rows from `first` on, as many as there are, for a token.
+    #[inline(always)]
+    fn store<S: Lanes>(&mut self, s: S, first: usize, token: usize, sums: S::Floats) {
+        let y = &mut self.y.row_mut(self.tokens.y(token))[first..];
+        let n = y.len().min(S::COUNT);
+        s.store(sums, &mut y[..n]);
+    }
+}
+
 /// Uses each block as it is decoded.
 #[inline(always)]
 fn one_token<S: Lanes, F: Format>(s: S, rows: &RowGroup<'_>, x: &[Q8Block]) -> S::Floats {
-    struct AddUp<'a, S: Lanes, F> {
-        s: S,
-        x: std::slice::Iter<'a, Q8Block>,
-        sum: [S::Floats; 1],
-        format: std::marker::PhantomData<F>,
-    }
-    impl<S: Lanes, F: Format> BlockSink<S> for AddUp<'_, S, F> {
-        #[inline(always)]
-        fn take(&mut self, block: Block<S>) {
-            let x = self.x.next().expect("as many blocks as the activations have");
-            add_block::<S, F, 1>(self.s, &block, [x], &mut self.sum);
-        }
-    }
+    let ahead = Ahead::new(rows, S::COUNT, x.len());
     let sum = [s.splat_float(0.0)];
-    let mut sink = AddUp::<S, F> { s, x: x.iter(), sum, format: std::marker::PhantomData };
+    let mut sink = AddUp::<S, F> { s, x: x.iter(), ahead, sum, format: PhantomData };
     for first in (0..x.len()).step_by(BLOCKS_TOGETHER) {
         F::decode(s, rows, first..x.len().min(first + BLOCKS_TOGETHER), &mut sink);
     }
     sink.sum[0]
 }
 
-/// Decodes some blocks, then uses them for all tokens.
+/// Adds what blocks give to the sums of one token.
+struct AddUp<'a, S: Lanes, F> {
+    s: S,
+    x: std::slice::Iter<'a, Q8Block>,
+    ahead: Ahead,
+    sum: [S::Floats; 1],
+    format: PhantomData<F>,
+}
+
+impl<S: Lanes, F: Format> BlockSink<S> for AddUp<'_, S, F> {
+    #[inline(always)]
+    fn take(&mut self, block: Block<S>) {
+        self.ahead.fetch(self.s, 1);
+        let x = self.x.next().expect("as many blocks as the activations have");
+        add_block::<S, F, 1>(self.s, &block, [x], &mut self.sum);
+    }
+}
+
+/// What is in first-level cache while many tokens pass by.
+struct Room<S: Lanes> {
+    blocks: [Block<S>; BLOCKS_TOGETHER],
+    n_blocks: usize,
+    /// One for each token of a chunk.
+    sums: [S::Floats; CHUNK],
+}
+
+impl<S: Lanes> Room<S> {
+    #[inline(always)]
+    fn new(s: S) -> Self {
+        let zero = s.splat_float(0.0);
+        let none = Block { quants: [s.splat(0); QUANT_WORDS], scales: [zero; 2], mins: [zero; 2] };
+        Room { blocks: [none; BLOCKS_TOGETHER], n_blocks: 0, sums: [zero; CHUNK] }
+    }
+}
+
+impl<S: Lanes> BlockSink<S> for Room<S> {
+    #[inline(always)]
+    fn take(&mut self, block: Block<S>) {
+        self.blocks[self.n_blocks] = block;
+        self.n_blocks += 1;
+    }
+}
+
+/// Decodes some blocks, then uses them for all tokens, until the rows end.
 #[inline(always)]
 fn many_tokens<S: Lanes, F: Format>(
     s: S,
     rows: &RowGroup<'_>,
     x: &[&[Q8Block]],
-) -> [S::Floats; CHUNK] {
-    struct Keep<S: Lanes> {
-        blocks: [Block<S>; BLOCKS_TOGETHER],
-        len: usize,
-    }
-    impl<S: Lanes> BlockSink<S> for Keep<S> {
-        #[inline(always)]
-        fn take(&mut self, block: Block<S>) {
-            self.blocks[self.len] = block;
-            self.len += 1;
-        }
-    }
-    let zero = s.splat_float(0.0);
-    let none = Block { quants: [s.splat(0); QUANT_WORDS], scales: [zero; 2], mins: [zero; 2] };
-    let mut kept = Keep { blocks: [none; BLOCKS_TOGETHER], len: 0 };
-    let mut sums = [zero; CHUNK];
+    room: &mut Room<S>,
+) {
+    room.sums[..x.len()].fill(s.splat_float(0.0));
     let n_blocks = x[0].len();
+    let mut ahead = Ahead::new(rows, S::COUNT, n_blocks);
     for first in (0..n_blocks).step_by(BLOCKS_TOGETHER) {
-        kept.len = 0;
         let range = first..n_blocks.min(first + BLOCKS_TOGETHER);
-        F::decode(s, rows, range.clone(), &mut kept);
-        let blocks = &kept.blocks[..kept.len];
+        ahead.fetch(s, range.len());
+        room.n_blocks = 0;
+        F::decode(s, rows, range.clone(), room);
+        let blocks = &room.blocks[..range.len()];
         let (x_tiles, x_rest) = x.as_chunks::<TILE>();
-        let (sum_tiles, sum_rest) = sums[..x.len()].as_chunks_mut::<TILE>();
+        let (sum_tiles, sum_rest) = room.sums[..x.len()].as_chunks_mut::<TILE>();
         for (x, sums) in x_tiles.iter().zip(sum_tiles) {
             add_blocks::<S, F, TILE>(s, blocks, x.map(|x| &x[range.clone()]), sums);
         }
@@ -102,7 +139,6 @@ fn many_tokens<S: Lanes, F: Format>(
             add_blocks::<S, F, 1>(s, blocks, [&x[range.clone()]], std::array::from_mut(sum));
         }
     }
-    sums
 }
 
 #[inline(always)]

@@ -30,6 +30,8 @@ impl Lanes for Scalar {
         [0, 4, 8, 12].map(|i| self.words(rows, at + i))
     }
 
+    fn prefetch(self, _: usize) {}
+
     fn splat(self, word: u32) -> u32 {
         word
     }
@@ -62,6 +64,15 @@ impl Lanes for Scalar {
         ((a as i32) >> bits) as u32
     }
 
+    fn min_bytes(self, a: u32, b: u32) -> u32 {
+        let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+        u32::from_le_bytes(std::array::from_fn(|i| a[i].min(b[i])))
+    }
+
+    fn repeat_byte(self, words: u32, i: usize) -> u32 {
+        u32::from_le_bytes([words.to_le_bytes()[i]; 4])
+    }
+
     fn look_up(self, table: &[i8; 16], bytes: u32) -> u32 {
         u32::from_le_bytes(bytes.to_le_bytes().map(|b| table[usize::from(b)] as u8))
     }
@@ -85,6 +96,10 @@ impl Lanes for Scalar {
 
     fn low_half(self, halves: u32) -> f32 {
         f16::from_bits(halves as u16).to_f32()
+    }
+
+    fn halves(self, halves: u32) -> [f32; 2] {
+        [self.low_half(halves), self.low_half(halves >> 16)]
     }
 
     fn bits_to_floats(self, bits: u32) -> f32 {
