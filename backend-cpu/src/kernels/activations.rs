@@ -14,7 +14,7 @@ pub const BLOCK: usize = 32;
 pub struct Q8Block {
     /// In −127..=127, so that its negative is a byte too.
     pub values: [i8; BLOCK],
-    /// The largest magnitude over 127.
+    /// The largest magnitude over a whole number of steps.
     pub scale: f32,
     /// Sum of `scale · values[i]`, for weights with a minimum. In f32: a half float would overflow.
     pub sum: f32,
