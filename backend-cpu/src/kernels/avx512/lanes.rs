@@ -4,8 +4,8 @@ use std::arch::x86_64::*;
 
 use crate::kernels::activations::Q8Block;
 use crate::kernels::matmul::{
-    FloatFormat, FloatLanes, FloatUnit, Format, Lanes, Product, RowGroup, Unit, float_product,
-    product,
+    FloatFormat, FloatLanes, FloatUnit, Format, Lanes, Product, Reads, RowGroup, Unit,
+    float_product, product,
 };
 
 /// The unit of AVX-512 F and BW; with `VNNI`, also of AVX-512 VNNI.
@@ -107,9 +107,15 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
     }
 
     #[inline(always)]
-    fn prefetch(self, address: usize) {
+    fn prefetch(self, address: usize, reads: Reads) {
+        let at = std::ptr::without_provenance(address);
         // SAFETY: prefetching reads nothing and does not fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) }
+        unsafe {
+            match reads {
+                Reads::Once => _mm_prefetch::<_MM_HINT_NTA>(at),
+                Reads::Again => _mm_prefetch::<_MM_HINT_T0>(at),
+            }
+        }
     }
 
     instructions! {

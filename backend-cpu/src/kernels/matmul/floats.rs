@@ -4,7 +4,7 @@
 //! tokens and rows are grouped.
 
 use super::Product;
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Reads};
 use super::lanes::FloatLanes;
 use super::rows::{NO_ROWS, RowGroup};
 
@@ -77,7 +77,7 @@ fn dots<S: FloatLanes, F: FloatFormat, const T: usize>(
     let mut sums = [[s.splat_float(0.0); TILE_ROWS]; T];
     let n = w.row_bytes() / F::BYTES;
     let n_whole = n / S::COUNT * S::COUNT;
-    let mut ahead = Ahead::new(w, TILE_ROWS, n.div_ceil(S::COUNT));
+    let mut ahead = Ahead::new(w, TILE_ROWS, n.div_ceil(S::COUNT), Reads::Once);
     for i in (0..n_whole).step_by(S::COUNT) {
         if T == 1 {
             ahead.fetch(s, 1);

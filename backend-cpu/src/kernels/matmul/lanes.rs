@@ -4,6 +4,7 @@
 //! lane by itself, in one order, and every instruction set gives the same bits. Implementations live in the folder of
 //! their instruction set; nothing here knows formats.
 
+use super::ahead::Reads;
 use super::rows::RowGroup;
 
 /// A vector unit. Having one is the proof that this CPU has it.
@@ -26,7 +27,7 @@ pub(crate) trait Lanes: Copy {
     fn quads(self, rows: &RowGroup<'_>, at: usize) -> [Self::Words; 4];
 
     /// Asks for the bytes at an address, which may be any, to come into cache.
-    fn prefetch(self, address: usize);
+    fn prefetch(self, address: usize, reads: Reads);
 
     /// The same word in each lane.
     fn splat(self, word: u32) -> Self::Words;

@@ -14,6 +14,7 @@ mod tile;
 
 use engine_core::weights::DType;
 
+pub(crate) use ahead::Reads;
 pub(crate) use floats::{FloatFormat, float_product};
 pub(crate) use format::Format;
 pub(crate) use lanes::{FloatLanes, Lanes};

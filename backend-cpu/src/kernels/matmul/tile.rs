@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use super::Product;
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Reads};
 use super::format::{BLOCKS_TOGETHER, Block, BlockSink, Format, QUANT_WORDS};
 use super::lanes::Lanes;
 use super::rows::RowGroup;
@@ -61,7 +61,7 @@ impl Product<'_, '_, Q8Block> {
 /// Uses each block as it is decoded.
 #[inline(always)]
 fn one_token<S: Lanes, F: Format>(s: S, rows: &RowGroup<'_>, x: &[Q8Block]) -> S::Floats {
-    let ahead = Ahead::new(rows, S::COUNT, x.len());
+    let ahead = Ahead::new(rows, S::COUNT, x.len(), Reads::Once);
     let sum = [s.splat_float(0.0)];
     let mut sink = AddUp::<S, F> { s, x: x.iter(), ahead, sum, format: PhantomData };
     for first in (0..x.len()).step_by(BLOCKS_TOGETHER) {
@@ -123,7 +123,7 @@ fn many_tokens<S: Lanes, F: Format>(
 ) {
     room.sums[..x.len()].fill(s.splat_float(0.0));
     let n_blocks = x[0].len();
-    let mut ahead = Ahead::new(rows, S::COUNT, n_blocks);
+    let mut ahead = Ahead::new(rows, S::COUNT, n_blocks, Reads::Again);
     for first in (0..n_blocks).step_by(BLOCKS_TOGETHER) {
         let range = first..n_blocks.min(first + BLOCKS_TOGETHER);
         ahead.fetch(s, range.len());

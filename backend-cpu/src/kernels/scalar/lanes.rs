@@ -3,7 +3,7 @@
 use half::f16;
 
 use crate::kernels::activations::Q8Block;
-use crate::kernels::matmul::{Format, Lanes, Product, RowGroup, Unit, product};
+use crate::kernels::matmul::{Format, Lanes, Product, Reads, RowGroup, Unit, product};
 
 /// The unit of any CPU.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ impl Lanes for Scalar {
         [0, 4, 8, 12].map(|i| self.words(rows, at + i))
     }
 
-    fn prefetch(self, _: usize) {}
+    fn prefetch(self, _: usize, _: Reads) {}
 
     fn splat(self, word: u32) -> u32 {
         word
