@@ -13,6 +13,50 @@ const TWO: u32 = 0x0303_0303;
 const FOUR: u32 = 0x0f0f_0f0f;
 const SIX: u32 = 0x3f3f_3f3f;
 
+/// Declares formats by the bytes of 256 values, what their quants are, and the function that decodes 256 values of each
+/// row, given where in the row they start.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $name:ident: $bytes:literal bytes, max $max:literal, signed $signed:literal, runs $runs:literal,
+       min $min:literal, by $decode:ident;)*) => {
+        $($(#[$doc])*
+        #[allow(non_camel_case_types, reason = "the format's own name")]
+        pub(crate) struct $name;
+
+        impl Format for $name {
+            const QUANT_MAX: i32 = $max;
+            const SIGNED: bool = $signed;
+            const RUNS: usize = $runs;
+            const HAS_MIN: bool = $min;
+
+            #[inline(always)]
+            fn decode<S: Lanes>(
+                s: S,
+                rows: &RowGroup<'_>,
+                blocks: Range<usize>,
+                sink: &mut impl BlockSink<S>,
+            ) {
+                debug_assert_eq!(blocks.len(), BLOCKS_TOGETHER, "rows are whole groups of 256 values");
+                $decode(s, rows, blocks.start / BLOCKS_TOGETHER * $bytes, sink);
+            }
+        })*
+    };
+}
+
+formats! {
+    /// Scales and minimums, nibbles.
+    Q4_K: 144 bytes, max 15, signed false, runs 1, min true, by q4_k;
+    /// Scales and minimums, fifth bits, nibbles.
+    Q5_K: 176 bytes, max 31, signed false, runs 1, min true, by q5_k;
+    /// Nibbles, high pairs of bits, signed scales, scale.
+    Q6_K: 210 bytes, max 63, signed false, runs 2, min true, by q6_k;
+    /// Scales and minimums of four bits, pairs of bits, scale of the scales, scale of the minimums.
+    Q2_K: 84 bytes, max 3, signed false, runs 2, min true, by q2_k;
+    /// Third bits, low pairs of bits, scales of six bits, scale.
+    Q3_K: 110 bytes, max 7, signed false, runs 2, min true, by q3_k;
+    /// Scale, high two bits of the scales, low four bits, nibbles that number steps.
+    IQ4_XS: 136 bytes, max 127, signed true, runs 1, min false, by iq4_xs;
+}
+
 /// Repeats statements with a constant in place of a variable, so that counts of shifts are known to the compiler.
 macro_rules! unroll {
     (for $i:ident in [$($n:literal),*] $body:block) => {
@@ -21,13 +65,6 @@ macro_rules! unroll {
             $body
         })*
     };
-}
-
-/// Where the row's 256 values start, given the bytes of 256.
-#[inline(always)]
-fn start(blocks: &Range<usize>, bytes: usize) -> usize {
-    debug_assert_eq!(blocks.len(), BLOCKS_TOGETHER, "a row is a whole number of 256 values");
-    blocks.start / BLOCKS_TOGETHER * bytes
 }
 
 /// Thirty-two bytes of each row.
@@ -149,181 +186,96 @@ impl<S: Lanes> ScalesAndMins<S> {
     }
 }
 
-/// Scales and minimums, nibbles.
-#[allow(non_camel_case_types, reason = "the format's own name")]
-pub(crate) struct Q4_K;
-
-impl Format for Q4_K {
-    const QUANT_MAX: i32 = 15;
-    const SIGNED: bool = false;
-    const RUNS: usize = 1;
-    const HAS_MIN: bool = true;
-
-    #[inline(always)]
-    fn decode<S: Lanes>(
-        s: S,
-        rows: &RowGroup<'_>,
-        blocks: Range<usize>,
-        sink: &mut impl BlockSink<S>,
-    ) {
-        let at = start(&blocks, 144);
-        let scales = ScalesAndMins::decode(s, rows, at);
-        for half in 0..2 {
-            unroll!(for PAIR in [0, 1] {
-                let bytes = octets(s, rows, at + 16 + half * 64 + PAIR * 32);
-                sink.take(scales.block(s, half, 2 * PAIR, moved(s, bytes, 0, 0, FOUR)));
-                sink.take(scales.block(s, half, 2 * PAIR + 1, moved(s, bytes, 4, 0, FOUR)));
-            });
-        }
+#[inline(always)]
+fn q4_k<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize, sink: &mut impl BlockSink<S>) {
+    let scales = ScalesAndMins::decode(s, rows, at);
+    for half in 0..2 {
+        unroll!(for PAIR in [0, 1] {
+            let bytes = octets(s, rows, at + 16 + half * 64 + PAIR * 32);
+            sink.take(scales.block(s, half, 2 * PAIR, moved(s, bytes, 0, 0, FOUR)));
+            sink.take(scales.block(s, half, 2 * PAIR + 1, moved(s, bytes, 4, 0, FOUR)));
+        });
     }
 }
 
-/// Scales and minimums, fifth bits, nibbles.
-#[allow(non_camel_case_types, reason = "the format's own name")]
-pub(crate) struct Q5_K;
-
-impl Format for Q5_K {
-    const QUANT_MAX: i32 = 31;
-    const SIGNED: bool = false;
-    const RUNS: usize = 1;
-    const HAS_MIN: bool = true;
-
-    #[inline(always)]
-    fn decode<S: Lanes>(
-        s: S,
-        rows: &RowGroup<'_>,
-        blocks: Range<usize>,
-        sink: &mut impl BlockSink<S>,
-    ) {
-        const FIFTH: u32 = 0x1010_1010;
-        let at = start(&blocks, 176);
-        let scales = ScalesAndMins::decode(s, rows, at);
-        let all_fifth = octets(s, rows, at + 16);
-        for half in 0..2 {
-            let fifth = moved(s, all_fifth, 4 * half, 0, FOUR);
-            unroll!(for PAIR in [0, 1] {
-                let bytes = octets(s, rows, at + 48 + half * 64 + PAIR * 32);
-                let low = moved(s, bytes, 0, 0, FOUR);
-                let quants = joined(s, low, moved(s, fifth, 2 * PAIR, 4, FIFTH));
-                sink.take(scales.block(s, half, 2 * PAIR, quants));
-                let low = moved(s, bytes, 4, 0, FOUR);
-                let quants = joined(s, low, moved(s, fifth, 2 * PAIR + 1, 4, FIFTH));
-                sink.take(scales.block(s, half, 2 * PAIR + 1, quants));
-            });
-        }
+#[inline(always)]
+fn q5_k<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize, sink: &mut impl BlockSink<S>) {
+    const FIFTH: u32 = 0x1010_1010;
+    let scales = ScalesAndMins::decode(s, rows, at);
+    let all_fifth = octets(s, rows, at + 16);
+    for half in 0..2 {
+        let fifth = moved(s, all_fifth, 4 * half, 0, FOUR);
+        unroll!(for PAIR in [0, 1] {
+            let bytes = octets(s, rows, at + 48 + half * 64 + PAIR * 32);
+            let low = moved(s, bytes, 0, 0, FOUR);
+            let quants = joined(s, low, moved(s, fifth, 2 * PAIR, 4, FIFTH));
+            sink.take(scales.block(s, half, 2 * PAIR, quants));
+            let low = moved(s, bytes, 4, 0, FOUR);
+            let quants = joined(s, low, moved(s, fifth, 2 * PAIR + 1, 4, FIFTH));
+            sink.take(scales.block(s, half, 2 * PAIR + 1, quants));
+        });
     }
 }
 
-/// Nibbles, high pairs of bits, signed scales, scale.
-#[allow(non_camel_case_types, reason = "the format's own name")]
-pub(crate) struct Q6_K;
-
-impl Format for Q6_K {
-    const QUANT_MAX: i32 = 63;
-    const SIGNED: bool = false;
-    const RUNS: usize = 2;
-    const HAS_MIN: bool = true;
-
-    #[inline(always)]
-    fn decode<S: Lanes>(
-        s: S,
-        rows: &RowGroup<'_>,
-        blocks: Range<usize>,
-        sink: &mut impl BlockSink<S>,
-    ) {
-        let at = start(&blocks, 210);
-        let scale = s.low_half(s.shr(s.words(rows, at + 206), 16));
-        let all_scales = s.quads(rows, at + 192);
-        for half in 0..2 {
-            let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
-            let high = octets(s, rows, at + 128 + half * 32);
-            let at = at + half * 64;
-            let low = [octets(s, rows, at), octets(s, rows, at + 32)];
-            unroll!(for QUARTER in [0, 1, 2, 3] {
-                let low = moved(s, low[QUARTER % 2], QUARTER / 2 * 4, 0, FOUR);
-                let quants = joined(s, low, moved(s, high, 2 * QUARTER, 4, SIX & !FOUR));
-                let first = signed_byte(s, &scales, 2 * QUARTER);
-                let second = signed_byte(s, &scales, 2 * QUARTER + 1);
-                sink.take(runs_with_offset(s, quants, scale, [first, second], 32.0));
-            });
-        }
+#[inline(always)]
+fn q6_k<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize, sink: &mut impl BlockSink<S>) {
+    let scale = s.low_half(s.shr(s.words(rows, at + 206), 16));
+    let all_scales = s.quads(rows, at + 192);
+    for half in 0..2 {
+        let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
+        let high = octets(s, rows, at + 128 + half * 32);
+        let at = at + half * 64;
+        let low = [octets(s, rows, at), octets(s, rows, at + 32)];
+        unroll!(for QUARTER in [0, 1, 2, 3] {
+            let low = moved(s, low[QUARTER % 2], QUARTER / 2 * 4, 0, FOUR);
+            let quants = joined(s, low, moved(s, high, 2 * QUARTER, 4, SIX & !FOUR));
+            let first = signed_byte(s, &scales, 2 * QUARTER);
+            let second = signed_byte(s, &scales, 2 * QUARTER + 1);
+            sink.take(runs_with_offset(s, quants, scale, [first, second], 32.0));
+        });
     }
 }
 
-/// Scales and minimums of four bits, pairs of bits, scale of the scales, scale of the minimums.
-#[allow(non_camel_case_types, reason = "the format's own name")]
-pub(crate) struct Q2_K;
-
-impl Format for Q2_K {
-    const QUANT_MAX: i32 = 3;
-    const SIGNED: bool = false;
-    const RUNS: usize = 2;
-    const HAS_MIN: bool = true;
-
-    #[inline(always)]
-    fn decode<S: Lanes>(
-        s: S,
-        rows: &RowGroup<'_>,
-        blocks: Range<usize>,
-        sink: &mut impl BlockSink<S>,
-    ) {
-        let at = start(&blocks, 84);
-        let (scale, min) = scale_and_min(s, s.words(rows, at + 80));
-        let scales_and_mins = nibbles(s, s.quads(rows, at));
-        let (all_scales, all_mins) = scales_and_mins.split_at(4);
-        for half in 0..2 {
-            let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
-            let mins = [all_mins[2 * half], all_mins[2 * half + 1]];
-            let pairs = octets(s, rows, at + 16 + half * 32);
-            unroll!(for QUARTER in [0, 1, 2, 3] {
-                let first = scaled(s, byte(s, &scales, 2 * QUARTER), scale);
-                let second = scaled(s, byte(s, &scales, 2 * QUARTER + 1), scale);
-                let first_min = scaled(s, byte(s, &mins, 2 * QUARTER), min);
-                let second_min = scaled(s, byte(s, &mins, 2 * QUARTER + 1), min);
-                sink.take(Block {
-                    quants: moved(s, pairs, 2 * QUARTER, 0, TWO),
-                    scales: [first, second],
-                    mins: [first_min, second_min],
-                });
+#[inline(always)]
+fn q2_k<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize, sink: &mut impl BlockSink<S>) {
+    let (scale, min) = scale_and_min(s, s.words(rows, at + 80));
+    let scales_and_mins = nibbles(s, s.quads(rows, at));
+    let (all_scales, all_mins) = scales_and_mins.split_at(4);
+    for half in 0..2 {
+        let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
+        let mins = [all_mins[2 * half], all_mins[2 * half + 1]];
+        let pairs = octets(s, rows, at + 16 + half * 32);
+        unroll!(for QUARTER in [0, 1, 2, 3] {
+            let first = scaled(s, byte(s, &scales, 2 * QUARTER), scale);
+            let second = scaled(s, byte(s, &scales, 2 * QUARTER + 1), scale);
+            let first_min = scaled(s, byte(s, &mins, 2 * QUARTER), min);
+            let second_min = scaled(s, byte(s, &mins, 2 * QUARTER + 1), min);
+            sink.take(Block {
+                quants: moved(s, pairs, 2 * QUARTER, 0, TWO),
+                scales: [first, second],
+                mins: [first_min, second_min],
             });
-        }
+        });
     }
 }
 
-/// Third bits, low pairs of bits, scales of six bits, scale.
-#[allow(non_camel_case_types, reason = "the format's own name")]
-pub(crate) struct Q3_K;
-
-impl Format for Q3_K {
-    const QUANT_MAX: i32 = 7;
-    const SIGNED: bool = false;
-    const RUNS: usize = 2;
-    const HAS_MIN: bool = true;
-
-    #[inline(always)]
-    fn decode<S: Lanes>(
-        s: S,
-        rows: &RowGroup<'_>,
-        blocks: Range<usize>,
-        sink: &mut impl BlockSink<S>,
-    ) {
-        const THIRD: u32 = 0x0404_0404;
-        let at = start(&blocks, 110);
-        let scale = s.low_half(s.shr(s.words(rows, at + 106), 16));
-        let all_scales = q3_k_scales(s, rows, at + 96);
-        let all_third = octets(s, rows, at);
-        for half in 0..2 {
-            let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
-            let third = moved(s, all_third, 4 * half, 0, FOUR);
-            let pairs = octets(s, rows, at + 32 + half * 32);
-            unroll!(for QUARTER in [0, 1, 2, 3] {
-                let low = moved(s, pairs, 2 * QUARTER, 0, TWO);
-                let quants = joined(s, low, moved(s, third, QUARTER, 2, THIRD));
-                let first = s.sub(byte(s, &scales, 2 * QUARTER), s.splat(32));
-                let second = s.sub(byte(s, &scales, 2 * QUARTER + 1), s.splat(32));
-                sink.take(runs_with_offset(s, quants, scale, [first, second], 4.0));
-            });
-        }
+#[inline(always)]
+fn q3_k<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize, sink: &mut impl BlockSink<S>) {
+    const THIRD: u32 = 0x0404_0404;
+    let scale = s.low_half(s.shr(s.words(rows, at + 106), 16));
+    let all_scales = q3_k_scales(s, rows, at + 96);
+    let all_third = octets(s, rows, at);
+    for half in 0..2 {
+        let scales = [all_scales[2 * half], all_scales[2 * half + 1]];
+        let third = moved(s, all_third, 4 * half, 0, FOUR);
+        let pairs = octets(s, rows, at + 32 + half * 32);
+        unroll!(for QUARTER in [0, 1, 2, 3] {
+            let low = moved(s, pairs, 2 * QUARTER, 0, TWO);
+            let quants = joined(s, low, moved(s, third, QUARTER, 2, THIRD));
+            let first = s.sub(byte(s, &scales, 2 * QUARTER), s.splat(32));
+            let second = s.sub(byte(s, &scales, 2 * QUARTER + 1), s.splat(32));
+            sink.take(runs_with_offset(s, quants, scale, [first, second], 4.0));
+        });
     }
 }
 
@@ -341,37 +293,20 @@ fn q3_k_scales<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize) -> [S::Words; 4] 
     scales
 }
 
-/// Scale, high two bits of the scales, low four bits, nibbles that number steps.
-#[allow(non_camel_case_types, reason = "the format's own name")]
-pub(crate) struct IQ4_XS;
-
-impl Format for IQ4_XS {
-    const QUANT_MAX: i32 = 127;
-    const SIGNED: bool = true;
-    const RUNS: usize = 1;
-    const HAS_MIN: bool = false;
-
-    #[inline(always)]
-    fn decode<S: Lanes>(
-        s: S,
-        rows: &RowGroup<'_>,
-        blocks: Range<usize>,
-        sink: &mut impl BlockSink<S>,
-    ) {
-        let at = start(&blocks, 136);
-        let head = s.words(rows, at);
-        let scale = s.low_half(head);
-        let mut high_bits = s.shr(head, 16);
-        let mut low_bits = s.words(rows, at + 4);
-        for i in 0..BLOCKS_TOGETHER {
-            let low = s.and(low_bits, s.splat(15));
-            let high = s.and(high_bits, s.splat(3));
-            let centred = s.sub(s.or(low, s.shl(high, 4)), s.splat(32));
-            let quants = nibbles(s, s.quads(rows, at + 8 + i * 16));
-            let quants = look_up_all(s, &IQ4_STEPS, quants);
-            sink.take(block(quants, scaled(s, centred, scale), s.splat_float(0.0)));
-            low_bits = s.shr(low_bits, 4);
-            high_bits = s.shr(high_bits, 2);
-        }
+#[inline(always)]
+fn iq4_xs<S: Lanes>(s: S, rows: &RowGroup<'_>, at: usize, sink: &mut impl BlockSink<S>) {
+    let head = s.words(rows, at);
+    let scale = s.low_half(head);
+    let mut high_bits = s.shr(head, 16);
+    let mut low_bits = s.words(rows, at + 4);
+    for i in 0..BLOCKS_TOGETHER {
+        let low = s.and(low_bits, s.splat(15));
+        let high = s.and(high_bits, s.splat(3));
+        let centred = s.sub(s.or(low, s.shl(high, 4)), s.splat(32));
+        let quants = nibbles(s, s.quads(rows, at + 8 + i * 16));
+        let quants = look_up_all(s, &IQ4_STEPS, quants);
+        sink.take(block(quants, scaled(s, centred, scale), s.splat_float(0.0)));
+        low_bits = s.shr(low_bits, 4);
+        high_bits = s.shr(high_bits, 2);
     }
 }
