@@ -1,14 +1,13 @@
 //! Which instruction sets this CPU has, and the kernels of one of them behind safe calls.
 
 use std::fmt;
-use std::ops::Range;
 
 use engine_core::op::{Activation, RopePairs};
 use half::f16;
 
 use crate::kernels::activations::{Activations, Q8Block};
 use crate::kernels::args::{ColumnsMut, TokenRows, WeightRows};
-use crate::kernels::heads::Heads;
+use crate::kernels::heads::Share;
 use crate::kernels::scalar;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::{avx2, avx512};
@@ -149,16 +148,8 @@ impl KernelTable {
     }
 
     /// See [`scalar::attention::attend`].
-    pub fn attend(
-        self,
-        heads: &Heads<'_>,
-        kv_head: usize,
-        tokens: Range<usize>,
-        cells: Range<usize>,
-        partials: &mut [f32],
-        scratch: &mut Vec<f32>,
-    ) {
-        call!(self, attention::attend(heads, kv_head, tokens, cells, partials, scratch));
+    pub fn attend(self, share: Share<'_>, partials: &mut [f32], scratch: &mut Vec<f32>) {
+        call!(self, attention::attend(share, partials, scratch));
     }
 
     /// See [`scalar::attention::merge`].

@@ -46,6 +46,19 @@ pub enum KvCells<'a> {
 /// whichever tokens share a pass.
 pub const PIECE: usize = 128;
 
+/// The share of one call of an attention kernel.
+#[derive(Debug, Clone)]
+pub struct Share<'a> {
+    /// All inputs.
+    pub heads: &'a Heads<'a>,
+    /// Which heads of `k` and `v`; of `q`, those of its group.
+    pub kv_head: usize,
+    /// Tokens of one sequence.
+    pub tokens: Range<usize>,
+    /// A piece of what they see, as [`Heads::pieces`] cuts it.
+    pub cells: Range<usize>,
+}
+
 impl<'a> Heads<'a> {
     /// Heads of `q` for each head of `k`.
     pub fn group(&self) -> usize {

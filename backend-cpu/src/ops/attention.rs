@@ -10,7 +10,7 @@ use engine_core::weights::DType;
 
 use super::task::Bench;
 use crate::arena::Arena;
-use crate::kernels::heads::{Heads, KvCells};
+use crate::kernels::heads::{Heads, KvCells, Share};
 use crate::table::KernelTable;
 use crate::threads::{Conflict, Crew, MatrixMut, Tiles};
 
@@ -56,8 +56,9 @@ impl<'m> Attending<'m> {
                     }
                 } else {
                     let mut partials = vec![0.0; results.len()];
-                    for piece in heads.pieces(run.clone()) {
-                        kernels.attend(heads, kv_head, run.clone(), piece, &mut partials, scratch);
+                    for cells in heads.pieces(run.clone()) {
+                        let share = Share { heads, kv_head, tokens: run.clone(), cells };
+                        kernels.attend(share, &mut partials, scratch);
                         kernels.merge(heads.value_dim, &partials, &mut results);
                     }
                 }
@@ -92,6 +93,7 @@ struct Ahead {
     n_kv_head: usize,
 }
 
+#[derive(Clone)]
 struct Piece {
     run: Range<usize>,
     cells: Range<usize>,
@@ -106,8 +108,8 @@ impl Ahead {
         crew: &mut Crew<'_>,
     ) -> Ahead {
         let n_tokens = heads.spans.len();
-        let tiles = (0..n_tokens).step_by(tokens).map(|at| at..n_tokens.min(at + tokens));
-        let runs = tiles.flat_map(|tile| heads.runs(tile));
+        let groups = (0..n_tokens).step_by(tokens).map(|at| at..n_tokens.min(at + tokens));
+        let runs = groups.flat_map(|group| heads.runs(group));
         let pieces: Vec<Piece> = runs
             .flat_map(|run| {
                 heads.pieces(run.clone()).map(move |cells| Piece { run: run.clone(), cells })
@@ -117,16 +119,16 @@ impl Ahead {
         let stride = tokens.min(n_tokens) * row;
         let mut partials = vec![0.0; pieces.len() * heads.n_kv_head * stride];
         let columns = heads.n_kv_head * stride;
-        let shares = MatrixMut::new(&mut partials, columns).cut(1, stride);
+        let tiles = MatrixMut::new(&mut partials, columns).cut(1, stride);
         // About 4 values of keys and values in a nanosecond.
         let cells: usize = pieces.iter().map(|piece| piece.cells.len()).sum();
         let values = cells * heads.n_kv_head * (heads.key_dim + heads.value_dim);
         crew.run(values as f64 / 4.0, &|scratch| {
-            while let Some(mut share) = shares.take() {
-                let Piece { run, cells } = &pieces[share.rows().start];
-                let kv_head = share.columns().start / stride;
-                let partials = &mut share.values()[..run.len() * row];
-                kernels.attend(heads, kv_head, run.clone(), cells.clone(), partials, scratch);
+            while let Some(mut tile) = tiles.take() {
+                let Piece { run: tokens, cells } = pieces[tile.rows().start].clone();
+                let kv_head = tile.columns().start / stride;
+                let partials = &mut tile.values()[..tokens.len() * row];
+                kernels.attend(Share { heads, kv_head, tokens, cells }, partials, scratch);
             }
         });
         Ahead { pieces, partials, stride, n_kv_head: heads.n_kv_head }

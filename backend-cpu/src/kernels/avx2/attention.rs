@@ -1,22 +1,13 @@
 //! Softmax attention.
 
-use std::ops::Range;
-
 use super::lanes::Avx2;
-use crate::kernels::heads::Heads;
+use crate::kernels::heads::Share;
 use crate::kernels::vector;
 
 /// As [`scalar`](crate::kernels::scalar::attention::attend).
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(crate) fn attend(
-    heads: &Heads<'_>,
-    kv_head: usize,
-    tokens: Range<usize>,
-    cells: Range<usize>,
-    partials: &mut [f32],
-    scratch: &mut Vec<f32>,
-) {
-    vector::attend(Avx2::new(), heads, kv_head, tokens, cells, partials, scratch);
+pub(crate) fn attend(share: Share<'_>, partials: &mut [f32], scratch: &mut Vec<f32>) {
+    vector::attend(Avx2::new(), share, partials, scratch);
 }
 
 /// As [`scalar`](crate::kernels::scalar::attention::merge).

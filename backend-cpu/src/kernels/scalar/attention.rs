@@ -1,23 +1,15 @@
 //! Softmax attention, one head of one token after the other.
 
-use std::ops::Range;
+use crate::kernels::heads::{Heads, KvCells, Share};
 
-use crate::kernels::heads::{Heads, KvCells};
-
-/// Attention of the heads of `kv_head`'s group to one piece of cells, for some tokens; `cells` says where in the list of
-/// cells the piece is. `partials` gets `[tokens, group]` partial results, as [`Heads::partial_len`] describes them; what a
-/// token does not see has no weight. `scratch` holds anything, before and after.
+/// Attention of some heads to one piece of cells, for some tokens. `partials` gets `[tokens, group]` partial results, as
+/// [`Heads::partial_len`] describes them; what a token does not see has no weight. `scratch` holds anything, before and
+/// after.
 ///
 /// # Panics
 /// If `partials` has another length or a token or cell does not exist.
-pub fn attend(
-    heads: &Heads<'_>,
-    kv_head: usize,
-    tokens: Range<usize>,
-    cells: Range<usize>,
-    partials: &mut [f32],
-    scratch: &mut Vec<f32>,
-) {
+pub fn attend(share: Share<'_>, partials: &mut [f32], scratch: &mut Vec<f32>) {
+    let Share { heads, kv_head, tokens, cells } = share;
     let group = heads.group();
     assert_eq!(partials.len(), tokens.len() * group * heads.partial_len(), "a result for each row");
     let rows = tokens.flat_map(|token| (0..group).map(move |head| (token, kv_head * group + head)));

@@ -14,18 +14,16 @@ use super::Vector;
 use super::glu::SoftCap;
 use super::math::{exp, map};
 use super::norm::{exp_and_sum, largest};
-use crate::kernels::heads::{Heads, KvCells};
+use crate::kernels::heads::{Heads, KvCells, Share};
 
 #[inline(always)]
 pub(crate) fn attend<U: Vector>(
     unit: U,
-    heads: &Heads<'_>,
-    kv_head: usize,
-    tokens: Range<usize>,
-    cells: Range<usize>,
+    share: Share<'_>,
     partials: &mut [f32],
     scratch: &mut Vec<f32>,
 ) {
+    let Share { heads, kv_head, tokens, cells } = share;
     let piece = Piece { unit, heads, kv_head, tokens, cells };
     match (heads.k, heads.v) {
         (KvCells::F16(k), KvCells::F16(v)) => piece.attend(k, v, partials, scratch),
