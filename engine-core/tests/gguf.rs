@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use engine_core::testing::GgufWriter;
-use engine_core::weights::{Array, DType, Gguf, GgufFault, GgufHeader, TensorType, Value};
+use engine_core::weights::{
+    Array, DType, Gguf, GgufFault, GgufHeader, TensorFault, TensorType, Value,
+};
 
 /// A small file with every value type that the format has.
 fn good() -> GgufWriter {
@@ -86,7 +88,7 @@ fn a_cut_file_is_an_error_at_every_length() {
         match fault {
             GgufFault::NotGguf { .. } => assert!(length < 4),
             GgufFault::Cut { at, left, .. } => assert_eq!(at + left, length as u64),
-            GgufFault::PastEnd { end, length: found, .. } => {
+            GgufFault::Tensor(TensorFault::PastEnd { end, length: found, .. }) => {
                 assert_eq!((end, found), (whole.len() as u64, length as u64));
             }
             other => panic!("{length} bytes: {other}"),

@@ -2,7 +2,7 @@
 
 use engine_core::testing::GgufWriter;
 use engine_core::weights::{
-    Array, DType, GgufFault as Fault, GgufHeader, Looks, Name, Reading, Value,
+    Array, DType, GgufFault as Fault, GgufHeader, Looks, Name, Reading, TensorFault, Value,
 };
 
 /// A file with one tensor of 64 bytes.
@@ -121,7 +121,7 @@ fn names() {
     let twice = file().text("key", "a").text("key", "b");
     assert_eq!(fault(&twice), Fault::DuplicateKey { key: "key".into() });
     let twice = file().tensor("t", &[16], DType::F32, &[0; 64]);
-    assert_eq!(fault(&twice), Fault::DuplicateTensor { tensor: "t".into() });
+    assert_eq!(fault(&twice), Fault::Tensor(TensorFault::Twice { tensor: "t".into() }));
     let bytes = patched(&file().text("key", ""), "ke", 0, &[0xFF]);
     assert_eq!(fault_of(&bytes), Fault::NameNotUtf8 { reading: Reading::Key(0) });
     let odd = GgufWriter::new().tensor("name", &[16], DType::F32, &[0; 64]);
@@ -161,17 +161,23 @@ fn alignment() {
     }
     // The tensor data would start behind the end of the address space.
     let far = self::file().entry("general.alignment", Value::U64(1 << 63));
-    assert!(matches!(fault(&far), Fault::PastEnd { .. }));
+    assert!(matches!(fault(&far), Fault::Tensor(TensorFault::PastEnd { .. })));
 }
 
 #[test]
 fn dimensions() {
     let name = || Name::from("t");
     let dims = vec![1, 1, 2, u64::MAX];
-    assert_eq!(fault(&tensor(&dims, DType::F32)), Fault::Size { tensor: name(), dims });
+    assert_eq!(
+        fault(&tensor(&dims, DType::F32)),
+        Fault::Tensor(TensorFault::Size { tensor: name(), dims })
+    );
     // As many values as 64 bits count, but not as many bytes.
     let dims = vec![1 << 62];
-    assert_eq!(fault(&tensor(&dims, DType::F32)), Fault::Size { tensor: name(), dims });
+    assert_eq!(
+        fault(&tensor(&dims, DType::F32)),
+        Fault::Tensor(TensorFault::Size { tensor: name(), dims })
+    );
     for dims in [vec![0], vec![16, 0], vec![0, 16], vec![u64::MAX, 0, u64::MAX]] {
         assert_eq!(
             fault(&tensor(&dims, DType::F32)),
@@ -190,7 +196,7 @@ fn dimensions() {
 fn places() {
     let at = |offset| file().raw_tensor("u", &[16], DType::F32.gguf_id(), Some(offset), &[0; 64]);
     assert!(GgufHeader::parse(&at(64).to_bytes()).is_ok());
-    let overlap = Fault::Overlap { first: "t".into(), second: "u".into() };
+    let overlap = Fault::Tensor(TensorFault::Overlap { first: "t".into(), second: "u".into() });
     for offset in [0, 32] {
         assert_eq!(fault(&at(offset)), overlap);
     }
@@ -198,14 +204,15 @@ fn places() {
     assert_eq!(fault(&at(65)), misaligned);
     for offset in [96, 1 << 40, u64::MAX - 31] {
         assert!(
-            matches!(fault(&at(offset)), Fault::PastEnd { tensor, .. } if tensor.as_str() == "u")
+            matches!(fault(&at(offset)), Fault::Tensor(TensorFault::PastEnd { tensor, .. }) if tensor.as_str() == "u")
         );
     }
     let length = file().to_bytes().len();
     let unknown_at = |offset| file().raw_tensor("u", &[16], 99, Some(offset), &[]).to_bytes();
-    assert!(matches!(fault_of(&unknown_at(0)), Fault::Overlap { .. }));
+    assert!(matches!(fault_of(&unknown_at(0)), Fault::Tensor(TensorFault::Overlap { .. })));
     assert!(
-        length.is_multiple_of(32) && matches!(fault_of(&unknown_at(64)), Fault::PastEnd { .. })
+        length.is_multiple_of(32)
+            && matches!(fault_of(&unknown_at(64)), Fault::Tensor(TensorFault::PastEnd { .. }))
     );
 }
 

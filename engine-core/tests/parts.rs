@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use engine_core::testing::GgufWriter;
 use engine_core::weights::{
-    Checkpoint, CheckpointError, DType, Gguf, GgufError, MapError, SafetensorsFault, Value,
+    Checkpoint, CheckpointError, DType, Gguf, GgufError, MapError, SafetensorsFault, TensorFault,
+    Value,
 };
 use tempfile::TempDir;
 
@@ -224,7 +225,10 @@ fn bad_files_are_named() {
     let a = weights("a");
     let cut = checkpoint(&[("model.safetensors", &a[..a.len() - 1])]);
     match error(&cut) {
-        CheckpointError::Bad { path, fault: SafetensorsFault::PastEnd { .. } } => {
+        CheckpointError::Bad {
+            path,
+            fault: SafetensorsFault::Tensor(TensorFault::PastEnd { .. }),
+        } => {
             assert!(path.ends_with("model.safetensors"));
         }
         other => panic!("{other}"),

@@ -1,7 +1,7 @@
 //! safetensors headers that lie, one lie per case, each with the fault it must give.
 
 use engine_core::weights::{
-    DType, Looks, SafetensorsFault as Fault, SafetensorsHeader, TensorType,
+    DType, Looks, SafetensorsFault as Fault, SafetensorsHeader, TensorFault, TensorType,
 };
 use safetensors::SafeTensors;
 
@@ -63,7 +63,7 @@ fn a_cut_file_is_an_error_at_every_length() {
             Fault::NotSafetensors { looks: Looks::Zeros } | Fault::HeaderCut { .. } => {
                 assert!(length < whole.len() - 32);
             }
-            Fault::PastEnd { end, length: found, .. } => {
+            Fault::Tensor(TensorFault::PastEnd { end, length: found, .. }) => {
                 assert_eq!((end, found), (whole.len() as u64, length as u64));
             }
             other => panic!("{length} bytes: {other}"),
@@ -133,11 +133,11 @@ fn sizes() {
         ["[18446744073709551615,2]", "[18446744073709551615]", "[8,4294967296,4294967296,0]"]
     {
         let lie = of(&[entry("t", "F32", shape, [0, 4])], 4);
-        assert!(matches!(fault(&lie), Fault::Size { .. }), "{shape}");
+        assert!(matches!(fault(&lie), Fault::Tensor(TensorFault::Size { .. })), "{shape}");
     }
     // The reference sees no values, but a row of them would be impossible.
     let empty = of(&[entry("t", "F32", "[0,4294967296,4294967296]", [0, 0])], 0);
-    assert!(matches!(fault_beyond_reference(&empty), Fault::Size { .. }));
+    assert!(matches!(fault_beyond_reference(&empty), Fault::Tensor(TensorFault::Size { .. })));
     let dims = format!("[{}1]", "1,".repeat(64));
     let many = of(&[entry("t", "I8", &dims, [0, 1])], 1);
     assert!(matches!(fault_beyond_reference(&many), Fault::Dimensions { found: 65, .. }));
@@ -153,9 +153,9 @@ fn places() {
     assert!(SafetensorsHeader::parse(&two([0, 4], [4, 8], 8)).is_ok());
     let shared = two([0, 4], [0, 4], 4);
     assert!(
-        matches!(fault(&shared), Fault::Overlap { first, second } if first.as_str() == "a" && second.as_str() == "b")
+        matches!(fault(&shared), Fault::Tensor(TensorFault::Overlap { first, second }) if first.as_str() == "a" && second.as_str() == "b")
     );
-    assert!(matches!(fault(&two([0, 4], [2, 6], 6)), Fault::Overlap { .. }));
+    assert!(matches!(fault(&two([0, 4], [2, 6], 6)), Fault::Tensor(TensorFault::Overlap { .. })));
     let gap = two([0, 4], [5, 9], 9);
     assert!(matches!(fault(&gap), Fault::Gap { tensor, bytes: 1 } if tensor.as_str() == "b"));
     assert!(matches!(fault(&two([1, 5], [5, 9], 9)), Fault::Gap { bytes: 1, .. }));
@@ -164,7 +164,10 @@ fn places() {
     let cut = fault(&two([0, 4], [4, 8], 6)).to_string();
     assert!(cut.contains("`b`") && cut.contains("2 bytes are missing"), "{cut}");
     let far = [u64::MAX.into(); 2];
-    assert!(matches!(fault(&of(&[entry("t", "I8", "[0]", far)], 4)), Fault::PastEnd { .. }));
+    assert!(matches!(
+        fault(&of(&[entry("t", "I8", "[0]", far)], 4)),
+        Fault::Tensor(TensorFault::PastEnd { .. })
+    ));
 }
 
 /// The reference keeps the last of them and says nothing.
@@ -172,7 +175,7 @@ fn places() {
 fn a_name_that_occurs_twice() {
     let twice = of(&[entry("t", "I8", "[4]", [0, 4]), entry("t", "I8", "[4]", [0, 4])], 4);
     assert!(
-        matches!(fault_beyond_reference(&twice), Fault::DuplicateTensor { tensor } if tensor.as_str() == "t")
+        matches!(fault_beyond_reference(&twice), Fault::Tensor(TensorFault::Twice { tensor }) if tensor.as_str() == "t")
     );
 }
 

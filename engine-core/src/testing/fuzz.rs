@@ -10,7 +10,7 @@ use crate::tokenizer::{
     Chat, ChatTemplate, Clock, ControlText, Message, Specials, TokenId, Tokenizer,
 };
 use crate::weights::{
-    GgufHeader, Metadata, SafetensorsFault, SafetensorsHeader, TensorInfo, TensorType,
+    GgufHeader, Metadata, SafetensorsFault, SafetensorsHeader, TensorFault, TensorInfo, TensorType,
 };
 
 /// A GGUF header that is read says nothing impossible, and keeps its metadata when it is written again.
@@ -118,8 +118,7 @@ fn is_stricter(fault: &SafetensorsFault) -> bool {
         fault,
         SafetensorsFault::NotSafetensors { .. }
             | SafetensorsFault::NotAnObject { .. }
-            | SafetensorsFault::DuplicateTensor { .. }
             | SafetensorsFault::Dimensions { .. }
-            | SafetensorsFault::Size { .. }
+            | SafetensorsFault::Tensor(TensorFault::Twice { .. } | TensorFault::Size { .. })
     )
 }

@@ -16,6 +16,7 @@ mod parts;
 mod safetensors;
 mod store;
 mod tensor;
+mod tensor_fault;
 mod text;
 
 pub use checkpoint::{Checkpoint, CheckpointError};
@@ -28,4 +29,5 @@ pub use open::{ModelFiles, OpenError};
 pub use safetensors::{SafetensorsFault, SafetensorsHeader};
 pub use store::{DuplicateTensor, WeightFile, Weights};
 pub use tensor::{Shape, TensorInfo, TensorType, UnknownFormat};
+pub use tensor_fault::TensorFault;
 pub use text::{Listed, Name};

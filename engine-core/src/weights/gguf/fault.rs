@@ -5,6 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::super::looks::Looks;
+use super::super::tensor_fault::TensorFault;
 use super::super::text::Name;
 use super::super::{DType, Shape};
 use super::value::MAX_DEPTH;
@@ -124,12 +125,6 @@ pub enum GgufFault {
         /// Name of its type.
         found: &'static str,
     },
-    /// A tensor name that occurs twice.
-    #[error("tensor `{tensor}` occurs twice")]
-    DuplicateTensor {
-        /// The tensor.
-        tensor: Name,
-    },
     /// More dimensions than the format allows.
     #[error("tensor `{tensor}` has {found} dimensions; at most 4 are allowed")]
     Dimensions {
@@ -141,14 +136,6 @@ pub enum GgufFault {
     /// A dimension of length zero.
     #[error("tensor `{tensor}` has a dimension of length 0: {dims:?}")]
     ZeroDimension {
-        /// The tensor.
-        tensor: Name,
-        /// Its dimensions, slowest first.
-        dims: Vec<u64>,
-    },
-    /// The tensor's size does not fit in 64 bits.
-    #[error("tensor `{tensor}` claims an impossible size: {dims:?} values")]
-    Size {
         /// The tensor.
         tensor: Name,
         /// Its dimensions, slowest first.
@@ -179,25 +166,7 @@ pub enum GgufFault {
         /// The file's alignment.
         alignment: u64,
     },
-    /// A tensor that ends, or starts, outside the file.
-    #[error(
-        "is cut short or damaged: tensor `{tensor}` ends at byte {end}, the file at byte {length} \
-         ({} bytes are missing); fetch it again", end.saturating_sub(*length)
-    )]
-    PastEnd {
-        /// The tensor that ends last.
-        tensor: Name,
-        /// Where it ends (where it starts, when its size is unknown); saturating.
-        end: u64,
-        /// Length of the file.
-        length: u64,
-    },
-    /// Two tensors that share bytes.
-    #[error("tensors `{first}` and `{second}` overlap")]
-    Overlap {
-        /// The one that starts first.
-        first: Name,
-        /// The one that starts inside it.
-        second: Name,
-    },
+    /// A tensor is described wrongly.
+    #[error(transparent)]
+    Tensor(#[from] TensorFault),
 }

@@ -1,10 +1,8 @@
 //! Parses the header of one GGUF file out of its bytes, and checks that everything it describes is there.
 
-use std::collections::HashSet;
-
 use super::super::looks::Looks;
 use super::super::tensor::{Shape, TensorInfo, TensorType};
-use super::super::{DType, Metadata};
+use super::super::{DType, Metadata, TensorFault};
 use super::cursor::{Cursor, Short};
 use super::fault::{GgufFault, Reading};
 use super::value::{self, ValueFault};
@@ -48,7 +46,7 @@ impl GgufHeader {
             length: file.len() as u64,
         };
         let tensors = data.locate(described)?;
-        check_names(&tensors)?;
+        TensorFault::twice(tensors.iter().map(TensorInfo::name))?;
         check_overlap(&tensors)?;
         Ok(GgufHeader { version, metadata, tensors })
     }
@@ -150,7 +148,7 @@ fn description(cursor: &mut Cursor<'_>, number: usize) -> Result<Described, Gguf
     }
     match Shape::new(&dims[..]) {
         Some(shape) => Ok(Described { name, shape, type_number, offset }),
-        None => Err(GgufFault::Size { tensor: name.into(), dims }),
+        None => Err(TensorFault::Size { tensor: name.into(), dims }.into()),
     }
 }
 
@@ -183,7 +181,8 @@ impl Data {
         match last_outside {
             None => Ok(tensors),
             Some((end, tensor)) => {
-                Err(GgufFault::PastEnd { tensor: tensor.into(), end, length: self.length })
+                let (tensor, length) = (tensor.into(), self.length);
+                Err(TensorFault::PastEnd { tensor, end, length }.into())
             }
         }
     }
@@ -212,8 +211,8 @@ fn size(tensor: &Described) -> Result<Option<u64>, GgufFault> {
     }
     let size = dtype.row_bytes(shape.columns()).and_then(|row| row.checked_mul(shape.rows()));
     let impossible =
-        || GgufFault::Size { tensor: tensor.name.as_str().into(), dims: shape.dims().to_vec() };
-    size.map(|bytes| Some(bytes.get())).ok_or_else(impossible)
+        || TensorFault::Size { tensor: tensor.name.as_str().into(), dims: shape.dims().to_vec() };
+    size.map(|bytes| Some(bytes.get())).ok_or_else(|| impossible().into())
 }
 
 fn placed(tensor: Described, start: u64, size: Option<u64>) -> TensorInfo {
@@ -229,15 +228,7 @@ fn placed(tensor: Described, start: u64, size: Option<u64>) -> TensorInfo {
     }
 }
 
-fn check_names(tensors: &[TensorInfo]) -> Result<(), GgufFault> {
-    let mut seen = HashSet::with_capacity(tensors.len());
-    match tensors.iter().find(|tensor| !seen.insert(tensor.name())) {
-        None => Ok(()),
-        Some(tensor) => Err(GgufFault::DuplicateTensor { tensor: tensor.name.as_str().into() }),
-    }
-}
-
-fn check_overlap(tensors: &[TensorInfo]) -> Result<(), GgufFault> {
+fn check_overlap(tensors: &[TensorInfo]) -> Result<(), TensorFault> {
     let mut by_offset: Vec<&TensorInfo> = tensors.iter().collect();
     by_offset.sort_by_key(|tensor| tensor.offset);
     let overlaps = |pair: &&[&TensorInfo]| {
@@ -246,7 +237,7 @@ fn check_overlap(tensors: &[TensorInfo]) -> Result<(), GgufFault> {
     };
     match by_offset.windows(2).find(overlaps) {
         None => Ok(()),
-        Some(pair) => Err(GgufFault::Overlap {
+        Some(pair) => Err(TensorFault::Overlap {
             first: pair[0].name.as_str().into(),
             second: pair[1].name.as_str().into(),
         }),

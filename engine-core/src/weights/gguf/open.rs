@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::super::parts::PartName;
 use super::super::text::Listed;
 use super::super::{
-    DuplicateTensor, MapError, Metadata, TensorInfo, WeightFile, Weights, map_file,
+    DuplicateTensor, MapError, Metadata, TensorFault, TensorInfo, WeightFile, Weights, map_file,
 };
 use super::{GgufFault, GgufHeader};
 
@@ -161,7 +161,9 @@ impl Part {
         let region = map_file(&path)?;
         match GgufHeader::parse(region.bytes()) {
             Ok(header) => Ok(Part { file: WeightFile { path, region }, header }),
-            Err(GgufFault::PastEnd { .. } | GgufFault::Cut { .. }) if is_raw_piece(&path) => {
+            Err(GgufFault::Tensor(TensorFault::PastEnd { .. }) | GgufFault::Cut { .. })
+                if is_raw_piece(&path) =>
+            {
                 Err(GgufError::RawPiece { path })
             }
             Err(fault) => Err(GgufError::Bad { path, fault }),

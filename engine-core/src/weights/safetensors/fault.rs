@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::super::looks::Looks;
+use super::super::tensor_fault::TensorFault;
 use super::super::text::Name;
 use super::layout::MAX_DIMS;
 
@@ -42,12 +43,6 @@ pub enum SafetensorsFault {
     /// The header is not JSON, or an entry lacks something or holds something else than it must.
     #[error("has a bad header: {0}")]
     Json(#[source] serde_json::Error),
-    /// A tensor name that occurs twice.
-    #[error("tensor `{tensor}` occurs twice")]
-    DuplicateTensor {
-        /// The tensor.
-        tensor: Name,
-    },
     /// A tensor that ends before it starts.
     #[error("tensor `{tensor}` has offsets the wrong way round: {begin} to {end}")]
     Reversed {
@@ -66,14 +61,6 @@ pub enum SafetensorsFault {
         /// How many it has.
         found: usize,
     },
-    /// The number of values, or of bits, does not fit in 64 bits.
-    #[error("tensor `{tensor}` claims an impossible size: {dims:?} values")]
-    Size {
-        /// The tensor.
-        tensor: Name,
-        /// Its dimensions.
-        dims: Vec<u64>,
-    },
     /// The bytes set aside for a tensor are not as many as its shape needs.
     #[error(
         "tensor `{tensor}` {dims:?} of {dtype} needs {needed} bytes, and its offsets give it {found}"
@@ -90,19 +77,6 @@ pub enum SafetensorsFault {
         /// What the offsets give.
         found: u64,
     },
-    /// A tensor that ends outside the file.
-    #[error(
-        "is cut short or damaged: tensor `{tensor}` ends at byte {end}, the file at byte {length} \
-         ({} bytes are missing); fetch it again", end.saturating_sub(*length)
-    )]
-    PastEnd {
-        /// The tensor that ends last.
-        tensor: Name,
-        /// Where it ends; saturating.
-        end: u64,
-        /// Length of the file.
-        length: u64,
-    },
     /// Bytes between two tensors that belong to neither.
     #[error("is damaged: {bytes} bytes before tensor `{tensor}` belong to no tensor")]
     Gap {
@@ -111,18 +85,13 @@ pub enum SafetensorsFault {
         /// Length of the gap.
         bytes: u64,
     },
-    /// Two tensors that share bytes.
-    #[error("tensors `{first}` and `{second}` overlap")]
-    Overlap {
-        /// The one that starts first.
-        first: Name,
-        /// The one that starts inside it.
-        second: Name,
-    },
     /// Bytes behind the last tensor.
     #[error("is damaged: {bytes} bytes behind the last tensor belong to no tensor")]
     Trailing {
         /// How many.
         bytes: u64,
     },
+    /// A tensor is described wrongly.
+    #[error(transparent)]
+    Tensor(#[from] TensorFault),
 }

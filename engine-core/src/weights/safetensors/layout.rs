@@ -1,12 +1,11 @@
 //! Checks that the tensors of a file are as large as their shapes say and fill the file without gap or overlap.
 
-use std::collections::HashSet;
-
 use ::safetensors::Dtype;
 use serde::Deserialize;
 use serde::de::value::{Error, StrDeserializer};
 
 use super::super::DType;
+use super::super::TensorFault;
 use super::super::tensor::{Shape, TensorInfo, TensorType};
 use super::fault::SafetensorsFault;
 use super::header::Entry;
@@ -20,20 +19,12 @@ pub(super) fn place(
     data_start: u64,
     length: u64,
 ) -> Result<Vec<TensorInfo>, SafetensorsFault> {
-    check_names(&entries)?;
+    TensorFault::twice(entries.iter().map(|(name, _)| name.as_str()))?;
     let mut spans = entries.into_iter().map(span).collect::<Result<Vec<Span>, _>>()?;
     spans.sort_by_key(|span| (span.begin, span.end));
     check_end(&spans, data_start, length)?;
     check_cover(&spans, length - data_start)?;
     Ok(spans.into_iter().map(|span| placed(span, data_start)).collect())
-}
-
-fn check_names(entries: &[(String, Entry)]) -> Result<(), SafetensorsFault> {
-    let mut seen = HashSet::with_capacity(entries.len());
-    match entries.iter().find(|(name, _)| !seen.insert(name)) {
-        None => Ok(()),
-        Some((name, _)) => Err(SafetensorsFault::DuplicateTensor { tensor: name.as_str().into() }),
-    }
 }
 
 /// A tensor as large as its shape says.
@@ -55,7 +46,7 @@ fn span((name, entry): (String, Entry)) -> Result<Span, SafetensorsFault> {
         return Err(SafetensorsFault::Dimensions { tensor: name.into(), found: dims.len() });
     }
     let Some(shape) = Shape::new(&dims[..]) else {
-        return Err(SafetensorsFault::Size { tensor: name.into(), dims });
+        return Err(TensorFault::Size { tensor: name.into(), dims }.into());
     };
     // The offsets are all that is known of the size of a type that is not.
     let Some(bits) = bits_per_value(&dtype) else {
@@ -63,7 +54,7 @@ fn span((name, entry): (String, Entry)) -> Result<Span, SafetensorsFault> {
     };
     let found = end - begin;
     match shape.len().checked_mul(bits) {
-        None => Err(SafetensorsFault::Size { tensor: name.into(), dims }),
+        None => Err(TensorFault::Size { tensor: name.into(), dims }.into()),
         Some(n_bits) if n_bits.is_multiple_of(8) && n_bits / 8 == found => {
             Ok(Span { name, dtype, shape, begin, end })
         }
@@ -86,13 +77,13 @@ fn bits_per_value(dtype: &str) -> Option<u64> {
 }
 
 /// Names the tensor that ends last, so that the missing bytes it states are all of them.
-fn check_end(spans: &[Span], data_start: u64, length: u64) -> Result<(), SafetensorsFault> {
+fn check_end(spans: &[Span], data_start: u64, length: u64) -> Result<(), TensorFault> {
     let Some(last) = spans.iter().max_by_key(|span| span.end) else { return Ok(()) };
     let end = data_start.saturating_add(last.end);
     if end <= length {
         return Ok(());
     }
-    Err(SafetensorsFault::PastEnd { tensor: last.name.as_str().into(), end, length })
+    Err(TensorFault::PastEnd { tensor: last.name.as_str().into(), end, length })
 }
 
 /// Every byte of the data belongs to exactly one tensor. `spans` are in order.
@@ -106,7 +97,7 @@ fn check_cover(spans: &[Span], data_length: u64) -> Result<(), SafetensorsFault>
         }
         if let Some(before) = before.filter(|before| before.end > span.begin) {
             let [first, second] = [before, span].map(|span| span.name.as_str().into());
-            return Err(SafetensorsFault::Overlap { first, second });
+            return Err(TensorFault::Overlap { first, second }.into());
         }
         before = Some(span);
     }
