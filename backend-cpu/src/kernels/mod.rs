@@ -12,3 +12,5 @@ mod matmul;
 pub mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;

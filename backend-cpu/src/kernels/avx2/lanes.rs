@@ -3,10 +3,8 @@
 use std::arch::x86_64::*;
 
 use crate::kernels::activations::Q8Block;
-use crate::kernels::matmul::{
-    FloatFormat, FloatLanes, FloatUnit, Format, Lanes, Product, Reads, RowGroup, Unit,
-    float_product, product,
-};
+use crate::kernels::matmul::{FloatLanes, Lanes, Reads, RowGroup};
+use crate::kernels::x86::{instructions, prefetch, products};
 
 /// The unit of AVX2, FMA and F16C; with `VNNI`, also of AVX-VNNI.
 #[derive(Clone, Copy)]
@@ -26,39 +24,13 @@ impl Avx2<true> {
     }
 }
 
-impl Unit for Avx2 {
-    fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
-        #[target_feature(enable = "avx2,fma,f16c")]
-        #[inline(never)]
-        fn with_features<F: Format>(unit: Avx2, p: Product<'_, '_, Q8Block>) {
-            product::<Avx2, F>(unit, p);
-        }
-        // SAFETY: an `Avx2` is only made where the features are enabled.
-        unsafe { with_features::<F>(self, p) }
-    }
+products! { Unit::product(Q8Block) of Format:
+    Avx2, "avx2,fma,f16c";
+    Avx2<true>, "avx2,fma,f16c,avxvnni";
 }
 
-impl Unit for Avx2<true> {
-    fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
-        #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
-        #[inline(never)]
-        fn with_features<F: Format>(unit: Avx2<true>, p: Product<'_, '_, Q8Block>) {
-            product::<Avx2<true>, F>(unit, p);
-        }
-        // SAFETY: an `Avx2<true>` is only made where the features are enabled.
-        unsafe { with_features::<F>(self, p) }
-    }
-}
-
-/// Defines operations of [`Lanes`] that are a few instructions on registers.
-macro_rules! instructions {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $out:ty { $body:expr })*) => {
-        $(#[inline(always)]
-        fn $name(self, $($arg: $type),*) -> $out {
-            // SAFETY: an `Avx2` is only made where the features are enabled.
-            unsafe { $body }
-        })*
-    };
+products! { FloatUnit::float_product(f32) of FloatFormat:
+    Avx2, "avx2,fma,f16c";
 }
 
 impl<const VNNI: bool> Lanes for Avx2<VNNI> {
@@ -71,14 +43,14 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     #[inline(always)]
     fn words(self, rows: &RowGroup<'_>, at: usize) -> __m256i {
         let w = |i| i32::from_le_bytes(*rows.part(i, at));
-        // SAFETY: an `Avx2` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe { _mm256_setr_epi32(w(0), w(1), w(2), w(3), w(4), w(5), w(6), w(7)) }
     }
 
     #[inline(always)]
     fn quads(self, rows: &RowGroup<'_>, at: usize) -> [__m256i; 4] {
         let row = |i| rows.part::<16>(i, at).as_ptr().cast();
-        // SAFETY: an `Avx2` is only made where the features are enabled; a part has the sixteen bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; a part has the sixteen bytes that are read.
         unsafe {
             let row = |i| _mm_loadu_si128(row(i));
             // Row i in the low half, row i + 4 in the high one; then each half is turned on its own.
@@ -99,14 +71,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
 
     #[inline(always)]
     fn prefetch(self, address: usize, reads: Reads) {
-        let at = std::ptr::without_provenance(address);
-        // SAFETY: prefetching reads nothing and does not fault.
-        unsafe {
-            match reads {
-                Reads::Once => _mm_prefetch::<_MM_HINT_NTA>(at),
-                Reads::Again => _mm_prefetch::<_MM_HINT_T0>(at),
-            }
-        }
+        prefetch(address, reads);
     }
 
     instructions! {
@@ -162,7 +127,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
         activations: [i8; 4],
     ) -> __m256i {
         let x = i32::from_le_bytes(activations.map(|x| x as u8));
-        // SAFETY: an `Avx2` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe {
             let x = _mm256_set1_epi32(x);
             // Instructions take unsigned times signed bytes, so a weight's sign goes to the activation, whose negative
@@ -183,7 +148,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     #[inline(always)]
     fn store(self, floats: __m256, out: &mut [f32]) {
         if let Ok(out) = <&mut [f32; 8]>::try_from(&mut *out) {
-            // SAFETY: an `Avx2` is only made where the features are enabled; the array has what is written.
+            // SAFETY: a unit is only made where its features are enabled; the array has what is written.
             unsafe { _mm256_storeu_ps(out.as_mut_ptr(), floats) }
         } else {
             let mut all = [0.0; 8];
@@ -193,37 +158,25 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 }
 
-impl FloatUnit for Avx2 {
-    fn float_product<F: FloatFormat>(self, p: Product<'_, '_, f32>) {
-        #[target_feature(enable = "avx2,fma,f16c")]
-        #[inline(never)]
-        fn with_features<F: FloatFormat>(unit: Avx2, p: Product<'_, '_, f32>) {
-            float_product::<Avx2, F>(unit, p);
-        }
-        // SAFETY: an `Avx2` is only made where the features are enabled.
-        unsafe { with_features::<F>(self, p) }
-    }
-}
-
 impl FloatLanes for Avx2 {
     #[inline(always)]
     fn f32s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m256 {
         let part = rows.part::<32>(row, at);
-        // SAFETY: an `Avx2` is only made where the features are enabled; the part has the bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; the part has the bytes that are read.
         unsafe { _mm256_loadu_ps(part.as_ptr().cast()) }
     }
 
     #[inline(always)]
     fn f16s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m256 {
         let part = rows.part::<16>(row, at);
-        // SAFETY: an `Avx2` is only made where the features are enabled; the part has the bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; the part has the bytes that are read.
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(part.as_ptr().cast())) }
     }
 
     #[inline(always)]
     fn bf16s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m256 {
         let part = rows.part::<16>(row, at);
-        // SAFETY: an `Avx2` is only made where the features are enabled; the part has the bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; the part has the bytes that are read.
         unsafe {
             let low_halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(part.as_ptr().cast()));
             _mm256_castsi256_ps(_mm256_slli_epi32::<16>(low_halves))
@@ -232,7 +185,7 @@ impl FloatLanes for Avx2 {
 
     #[inline(always)]
     fn sum(self, floats: __m256) -> f32 {
-        // SAFETY: an `Avx2` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe {
             let four =
                 _mm_add_ps(_mm256_castps256_ps128(floats), _mm256_extractf128_ps::<1>(floats));

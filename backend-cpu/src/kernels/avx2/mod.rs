@@ -1,12 +1,9 @@
 //! Kernels for CPUs with AVX2, FMA and F16C.
 
-pub(crate) mod add;
-pub(crate) mod attention;
-pub(crate) mod convert;
-pub(crate) mod glu;
 mod lanes;
-pub(crate) mod matmul;
-pub(crate) mod norm;
 pub(crate) mod quant;
-pub(crate) mod rope;
-pub(crate) mod vectors;
+mod vectors;
+
+use self::lanes::Avx2;
+
+super::x86::kernels! { Avx2, "avx2,fma,f16c", vnni "avx2,fma,f16c,avxvnni" }

@@ -5,28 +5,9 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::lanes::Avx2;
+use crate::kernels::matmul::FloatLanes;
 use crate::kernels::vector::{MOST, Vector};
-
-/// Defines operations of [`Vector`] that are a few instructions on registers.
-macro_rules! instructions {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $out:ty { $body:expr })*) => {
-        $(#[inline(always)]
-        fn $name(self, $($arg: $type),*) -> $out {
-            // SAFETY: an `Avx2` is only made where the features are enabled.
-            unsafe { $body }
-        })*
-    };
-}
-
-/// Starts reading all of `x` into the cache, a line at a time; every x86-64 CPU can.
-#[inline(always)]
-pub(crate) fn prefetch<T>(x: &[T]) {
-    for line in (0..size_of_val(x)).step_by(64) {
-        let at = x.as_ptr().cast::<i8>().wrapping_add(line);
-        // SAFETY: a prefetch reads nothing that the program sees, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
-    }
-}
+use crate::kernels::x86::{instructions, prefetch_all};
 
 impl Vector for Avx2 {
     const LANES: usize = 8;
@@ -35,28 +16,28 @@ impl Vector for Avx2 {
     #[inline(always)]
     fn load(self, x: &[f32]) -> __m256 {
         let x = &x[..Self::LANES];
-        // SAFETY: an `Avx2` is only made where the features are enabled; the slice has the values that are read.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are read.
         unsafe { _mm256_loadu_ps(x.as_ptr()) }
     }
 
     #[inline(always)]
     fn load_f16(self, x: &[f16]) -> __m256 {
         let x = &x[..Self::LANES];
-        // SAFETY: an `Avx2` is only made where the features are enabled; the slice has the values that are read.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are read.
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(x.as_ptr().cast())) }
     }
 
     #[inline(always)]
     fn store(self, v: __m256, y: &mut [f32]) {
         let y = &mut y[..Self::LANES];
-        // SAFETY: an `Avx2` is only made where the features are enabled; the slice has the values that are written.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are written.
         unsafe { _mm256_storeu_ps(y.as_mut_ptr(), v) }
     }
 
     #[inline(always)]
     fn store_f16(self, v: __m256, y: &mut [f16]) {
         let y = &mut y[..Self::LANES];
-        // SAFETY: an `Avx2` is only made where the features are enabled; the slice has the values that are written.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are written.
         unsafe {
             let halves = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
             _mm_storeu_si128(y.as_mut_ptr().cast(), halves);
@@ -65,12 +46,12 @@ impl Vector for Avx2 {
 
     #[inline(always)]
     fn prefetch<T>(self, x: &[T]) {
-        prefetch(x);
+        prefetch_all(x);
     }
 
     #[inline(always)]
     fn transpose(self, square: &mut [__m256; MOST]) {
-        // SAFETY: an `Avx2` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe {
             // Pairs, then fours, then eights: of two vectors, what goes to the one and to the other.
             for i in [0, 2, 4, 6] {
@@ -93,6 +74,11 @@ impl Vector for Avx2 {
         }
     }
 
+    #[inline(always)]
+    fn sum(self, v: __m256) -> f32 {
+        FloatLanes::sum(self, v)
+    }
+
     instructions! {
         fn splat(value: f32) -> __m256 { _mm256_set1_ps(value) }
         fn add(a: __m256, b: __m256) -> __m256 { _mm256_add_ps(a, b) }
@@ -113,11 +99,6 @@ impl Vector for Avx2 {
             _mm256_castsi256_ps(_mm256_slli_epi32::<23>(exponent))
         }}
         fn swap_pairs(v: __m256) -> __m256 { _mm256_permute_ps::<0b10_11_00_01>(v) }
-        fn sum(v: __m256) -> f32 {{
-            let four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
-            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
-        }}
         fn largest(v: __m256) -> f32 {{
             let four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps::<1>(v));
             let two = _mm_max_ps(four, _mm_movehl_ps(four, four));

@@ -3,10 +3,8 @@
 use std::arch::x86_64::*;
 
 use crate::kernels::activations::Q8Block;
-use crate::kernels::matmul::{
-    FloatFormat, FloatLanes, FloatUnit, Format, Lanes, Product, Reads, RowGroup, Unit,
-    float_product, product,
-};
+use crate::kernels::matmul::{FloatLanes, Lanes, Reads, RowGroup};
+use crate::kernels::x86::{instructions, prefetch, products};
 
 /// The unit of AVX-512 F and BW; with `VNNI`, also of AVX-512 VNNI.
 #[derive(Clone, Copy)]
@@ -26,39 +24,13 @@ impl Avx512<true> {
     }
 }
 
-impl Unit for Avx512 {
-    fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
-        #[target_feature(enable = "avx512f,avx512bw")]
-        #[inline(never)]
-        fn with_features<F: Format>(unit: Avx512, p: Product<'_, '_, Q8Block>) {
-            product::<Avx512, F>(unit, p);
-        }
-        // SAFETY: an `Avx512` is only made where the features are enabled.
-        unsafe { with_features::<F>(self, p) }
-    }
+products! { Unit::product(Q8Block) of Format:
+    Avx512, "avx512f,avx512bw";
+    Avx512<true>, "avx512f,avx512bw,avx512vnni";
 }
 
-impl Unit for Avx512<true> {
-    fn product<F: Format>(self, p: Product<'_, '_, Q8Block>) {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-        #[inline(never)]
-        fn with_features<F: Format>(unit: Avx512<true>, p: Product<'_, '_, Q8Block>) {
-            product::<Avx512<true>, F>(unit, p);
-        }
-        // SAFETY: an `Avx512<true>` is only made where the features are enabled.
-        unsafe { with_features::<F>(self, p) }
-    }
-}
-
-/// Defines operations of [`Lanes`] that are a few instructions on registers.
-macro_rules! instructions {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $out:ty { $body:expr })*) => {
-        $(#[inline(always)]
-        fn $name(self, $($arg: $type),*) -> $out {
-            // SAFETY: an `Avx512` is only made where the features are enabled.
-            unsafe { $body }
-        })*
-    };
+products! { FloatUnit::float_product(f32) of FloatFormat:
+    Avx512, "avx512f,avx512bw";
 }
 
 impl<const VNNI: bool> Lanes for Avx512<VNNI> {
@@ -71,7 +43,7 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
     #[inline(always)]
     fn words(self, rows: &RowGroup<'_>, at: usize) -> __m512i {
         let w = |i| i32::from_le_bytes(*rows.part(i, at));
-        // SAFETY: an `Avx512` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe {
             #[rustfmt::skip]
             let words = _mm512_setr_epi32(
@@ -85,7 +57,7 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
     #[inline(always)]
     fn quads(self, rows: &RowGroup<'_>, at: usize) -> [__m512i; 4] {
         let row = |i| rows.part::<16>(i, at).as_ptr().cast();
-        // SAFETY: an `Avx512` is only made where the features are enabled; a part has the sixteen bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; a part has the sixteen bytes that are read.
         unsafe {
             // Rows i, i + 4, i + 8 and i + 12 in the quarters; then each quarter is turned on its own.
             let four_rows = |i| {
@@ -108,14 +80,7 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
 
     #[inline(always)]
     fn prefetch(self, address: usize, reads: Reads) {
-        let at = std::ptr::without_provenance(address);
-        // SAFETY: prefetching reads nothing and does not fault.
-        unsafe {
-            match reads {
-                Reads::Once => _mm_prefetch::<_MM_HINT_NTA>(at),
-                Reads::Again => _mm_prefetch::<_MM_HINT_T0>(at),
-            }
-        }
+        prefetch(address, reads);
     }
 
     instructions! {
@@ -163,7 +128,7 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
         activations: [i8; 4],
     ) -> __m512i {
         let x = i32::from_le_bytes(activations.map(|x| x as u8));
-        // SAFETY: an `Avx512` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe {
             let x = _mm512_set1_epi32(x);
             // Instructions take unsigned times signed bytes, so a weight's sign goes to the activation, whose negative
@@ -186,7 +151,7 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
     #[inline(always)]
     fn store(self, floats: __m512, out: &mut [f32]) {
         if let Ok(out) = <&mut [f32; 16]>::try_from(&mut *out) {
-            // SAFETY: an `Avx512` is only made where the features are enabled; the array has what is written.
+            // SAFETY: a unit is only made where its features are enabled; the array has what is written.
             unsafe { _mm512_storeu_ps(out.as_mut_ptr(), floats) }
         } else {
             let mut all = [0.0; 16];
@@ -196,37 +161,25 @@ impl<const VNNI: bool> Lanes for Avx512<VNNI> {
     }
 }
 
-impl FloatUnit for Avx512 {
-    fn float_product<F: FloatFormat>(self, p: Product<'_, '_, f32>) {
-        #[target_feature(enable = "avx512f,avx512bw")]
-        #[inline(never)]
-        fn with_features<F: FloatFormat>(unit: Avx512, p: Product<'_, '_, f32>) {
-            float_product::<Avx512, F>(unit, p);
-        }
-        // SAFETY: an `Avx512` is only made where the features are enabled.
-        unsafe { with_features::<F>(self, p) }
-    }
-}
-
 impl FloatLanes for Avx512 {
     #[inline(always)]
     fn f32s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m512 {
         let part = rows.part::<64>(row, at);
-        // SAFETY: an `Avx512` is only made where the features are enabled; the part has the bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; the part has the bytes that are read.
         unsafe { _mm512_loadu_ps(part.as_ptr().cast()) }
     }
 
     #[inline(always)]
     fn f16s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m512 {
         let part = rows.part::<32>(row, at);
-        // SAFETY: an `Avx512` is only made where the features are enabled; the part has the bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; the part has the bytes that are read.
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(part.as_ptr().cast())) }
     }
 
     #[inline(always)]
     fn bf16s(self, rows: &RowGroup<'_>, row: usize, at: usize) -> __m512 {
         let part = rows.part::<32>(row, at);
-        // SAFETY: an `Avx512` is only made where the features are enabled; the part has the bytes that are read.
+        // SAFETY: a unit is only made where its features are enabled; the part has the bytes that are read.
         unsafe {
             let low_halves = _mm512_cvtepu16_epi32(_mm256_loadu_si256(part.as_ptr().cast()));
             _mm512_castsi512_ps(_mm512_slli_epi32::<16>(low_halves))
@@ -235,7 +188,7 @@ impl FloatLanes for Avx512 {
 
     #[inline(always)]
     fn sum(self, floats: __m512) -> f32 {
-        // SAFETY: an `Avx512` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe {
             let high = _mm512_castps_pd(floats);
             let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(high));

@@ -5,20 +5,9 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::lanes::Avx512;
-use crate::kernels::avx2::vectors::prefetch;
 use crate::kernels::matmul::FloatLanes;
 use crate::kernels::vector::{MOST, Vector};
-
-/// Defines operations of [`Vector`] that are a few instructions on registers.
-macro_rules! instructions {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $out:ty { $body:expr })*) => {
-        $(#[inline(always)]
-        fn $name(self, $($arg: $type),*) -> $out {
-            // SAFETY: an `Avx512` is only made where the features are enabled.
-            unsafe { $body }
-        })*
-    };
-}
+use crate::kernels::x86::{instructions, prefetch_all};
 
 impl Vector for Avx512 {
     const LANES: usize = 16;
@@ -27,28 +16,28 @@ impl Vector for Avx512 {
     #[inline(always)]
     fn load(self, x: &[f32]) -> __m512 {
         let x = &x[..Self::LANES];
-        // SAFETY: an `Avx512` is only made where the features are enabled; the slice has the values that are read.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are read.
         unsafe { _mm512_loadu_ps(x.as_ptr()) }
     }
 
     #[inline(always)]
     fn load_f16(self, x: &[f16]) -> __m512 {
         let x = &x[..Self::LANES];
-        // SAFETY: an `Avx512` is only made where the features are enabled; the slice has the values that are read.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are read.
         unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(x.as_ptr().cast())) }
     }
 
     #[inline(always)]
     fn store(self, v: __m512, y: &mut [f32]) {
         let y = &mut y[..Self::LANES];
-        // SAFETY: an `Avx512` is only made where the features are enabled; the slice has the values that are written.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are written.
         unsafe { _mm512_storeu_ps(y.as_mut_ptr(), v) }
     }
 
     #[inline(always)]
     fn store_f16(self, v: __m512, y: &mut [f16]) {
         let y = &mut y[..Self::LANES];
-        // SAFETY: an `Avx512` is only made where the features are enabled; the slice has the values that are written.
+        // SAFETY: a unit is only made where its features are enabled; the slice has the values that are written.
         unsafe {
             let halves = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(v);
             _mm256_storeu_si256(y.as_mut_ptr().cast(), halves);
@@ -57,12 +46,12 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     fn prefetch<T>(self, x: &[T]) {
-        prefetch(x);
+        prefetch_all(x);
     }
 
     #[inline(always)]
     fn transpose(self, square: &mut [__m512; MOST]) {
-        // SAFETY: an `Avx512` is only made where the features are enabled.
+        // SAFETY: a unit is only made where its features are enabled.
         unsafe {
             // Pairs, then fours: of two vectors, what goes to the one and to the other.
             for i in (0..16).step_by(2) {
