@@ -58,8 +58,11 @@ impl Expected {
 }
 
 fn load(path: &Path, n_ubatch: u32, kv: KvFormat) -> Engine {
+    load_with(path, EngineOptions { n_ctx: Some(64), n_ubatch, n_outputs: n_ubatch, kv })
+}
+
+fn load_with(path: &Path, options: EngineOptions) -> Engine {
     let cpu = CpuBackend::new(CpuOptions::default()).unwrap();
-    let options = EngineOptions { n_ctx: Some(64), n_ubatch, n_outputs: n_ubatch, kv };
     Engine::load(path, &options, Backends { cpu: Box::new(cpu) }).unwrap()
 }
 
@@ -86,8 +89,11 @@ fn gguf_of(family: &str) -> PathBuf {
 }
 
 fn assert_matches(path: &Path, expected: &Expected, kv: KvFormat, bound: f64) {
-    let found = logits(&mut load(path, 64, kv), &expected.tokens);
-    let error = nmse(&found, &expected.logits);
+    assert_engine_matches(&mut load(path, 64, kv), path, expected, bound);
+}
+
+fn assert_engine_matches(engine: &mut Engine, path: &Path, expected: &Expected, bound: f64) {
+    let error = nmse(&logits(engine, &expected.tokens), &expected.logits);
     assert!(error <= bound, "{}: NMSE {error:.2e} is over {bound:.0e}", path.display());
 }
 
@@ -120,5 +126,50 @@ fn prefill_in_pieces_or_one_by_one_equals_prefill_at_once() {
             let pieces = logits(&mut load(&path, n_ubatch, KvFormat::F16), &tokens);
             assert!(whole == pieces, "{}: ubatches of {n_ubatch} differ", path.display());
         }
+    }
+}
+
+/// Models with a window on some layers, and one with it on all.
+fn windowed() -> (tempfile::TempDir, [PathBuf; 3]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mistral = data().join("mistral/hf");
+    for file in std::fs::read_dir(&mistral).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    let config = std::fs::read_to_string(mistral.join("config.json")).unwrap();
+    let (without, with) = (r#""sliding_window": null"#, r#""sliding_window": 9"#);
+    assert!(config.contains(without));
+    std::fs::write(folder.path().join("config.json"), config.replace(without, with)).unwrap();
+    let models = [gguf_of("gemma2"), gguf_of("gemma3"), folder.path().to_owned()];
+    (folder, models)
+}
+
+#[test]
+fn layers_with_a_window_give_the_reference_logits_with_few_cells() {
+    for family in ["gemma2", "gemma3"] {
+        let expected = Expected::read(&data().join(family).join("expected.safetensors"));
+        let path = gguf_of(family);
+        let (mut few, all) = (load(&path, 3, KvFormat::F32), load(&path, 64, KvFormat::F32));
+        assert!(few.memory_need().kv < all.memory_need().kv);
+        assert_engine_matches(&mut few, &path, &expected, 1e-6);
+    }
+}
+
+#[test]
+fn far_past_a_window_few_cells_equal_all_of_them() {
+    let n_tokens = 400;
+    let tokens: Vec<TokenId> = (0..n_tokens).map(|i| TokenId(3 + i * 7 % 50)).collect();
+    let (_folder, models) = windowed();
+    for path in models {
+        // Ubatches as long as the context leave no cell to be used again.
+        let [all, few, fewest] = [n_tokens, 30, 1].map(|n_ubatch| {
+            let kv = KvFormat::F16;
+            let (n_ctx, n_outputs) = (Some(n_tokens), n_ubatch);
+            let mut engine = load_with(&path, EngineOptions { n_ctx, n_ubatch, n_outputs, kv });
+            (engine.memory_need().kv, logits(&mut engine, &tokens))
+        });
+        assert!(all.0 > few.0 && few.0 > fewest.0, "{}", path.display());
+        assert!(all.1 == few.1 && all.1 == fewest.1, "{}: logits differ", path.display());
     }
 }

@@ -11,9 +11,13 @@ use engine_core::{
 };
 
 fn load(options: EngineOptions) -> Result<Engine, EngineError> {
+    load_model("smollm2", options)
+}
+
+fn load_model(name: &str, options: EngineOptions) -> Result<Engine, EngineError> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine-core/tests/data");
     let cpu = CpuBackend::new(CpuOptions::default()).unwrap();
-    let path = data.join("smollm2/model.gguf");
+    let path = data.join(name).join("model.gguf");
     Engine::load(&path, &options, Backends { cpu: Box::new(cpu) })
 }
 
@@ -87,6 +91,23 @@ fn what_was_run_before_is_not_run_again() {
     drop(session);
     let fresh = answer(&mut engine.session(), &request([5, 9, 50, 51, 52], 4));
     assert_eq!((fresh.stats.n_reused, fresh.ids), (0, branch.ids));
+}
+
+#[test]
+fn what_a_window_has_forgotten_is_run_again() {
+    let options = EngineOptions { n_ctx: Some(100), n_ubatch: 6, ..EngineOptions::default() };
+    let mut engine = load_model("gemma2", options).unwrap();
+    let prompt: Vec<u32> = (5..45).collect();
+    let branch = |len: usize| request(prompt[..len].iter().copied().chain([60, 61]), 8);
+    // Windows of 8 and ubatches of 6: thirteen cells, of which the token after the first 34 sees seven before itself.
+    for (len, n_reused) in [(38, 38), (34, 34), (33, 0), (3, 0)] {
+        let mut session = engine.session();
+        answer(&mut session, &request(prompt.iter().copied(), 1));
+        let found = answer(&mut session, &branch(len));
+        assert_eq!(found.stats.n_reused, n_reused, "branch after {len}");
+        drop(session);
+        assert_eq!(found.ids, answer(&mut engine.session(), &branch(len)).ids);
+    }
 }
 
 #[test]

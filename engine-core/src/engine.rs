@@ -99,7 +99,7 @@ impl Engine {
         let need = MemoryNeed::of(&model.config, limits, kv);
         let executor = Executor::new(backends, model.config.clone(), memory)?;
         Ok(Engine {
-            runner: Runner::new(executor, limits, model.config.n_vocab),
+            runner: Runner::new(executor, &model.config, limits),
             config: model.config,
             tokenizer,
             need,

@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::backend::{Backend, BackendError, Backends, BufferId, HostSlice};
 use crate::batch::PassInputs;
 use crate::cancel::Cancel;
-use crate::kv::KvViews;
+use crate::kv::{KvGroups, KvViews};
 use crate::model::{Lowering, Model, ModelConfig, ModelTensors, Shard};
 use crate::op::{Op, View};
 use crate::schedule::{Device, Schedule, Split, Step};
@@ -50,8 +50,9 @@ impl MemoryNeed {
     /// The need of a model run within `limits`.
     pub fn of(config: &ModelConfig, limits: PassLimits, kv_dtype: DType) -> MemoryNeed {
         let nowhere = BufferId(0);
+        let groups = KvGroups::of(&config.layers, limits);
         MemoryNeed {
-            kv: KvViews::layout(config, limits.n_cells, kv_dtype, nowhere).1,
+            kv: KvViews::layout(config, &groups, kv_dtype, nowhere).1,
             scratch: PassViews::layout(config, limits, nowhere).1,
         }
     }
@@ -78,6 +79,7 @@ impl DeviceMemory {
             .collect::<Result<Vec<_>, _>>()?;
         let config = &model.config;
         let need = MemoryNeed::of(config, limits, kv_dtype);
+        let groups = KvGroups::of(&config.layers, limits);
         let kv_buffer = backend.alloc(need.kv)?;
         let scratch = backend.alloc(need.scratch)?;
         Ok(DeviceMemory {
@@ -87,7 +89,7 @@ impl DeviceMemory {
                 shape: stored.shape,
                 dtype: stored.dtype,
             }),
-            kv: KvViews::layout(config, limits.n_cells, kv_dtype, kv_buffer).0,
+            kv: KvViews::layout(config, &groups, kv_dtype, kv_buffer).0,
             pass: PassViews::layout(config, limits, scratch).0,
         })
     }
@@ -164,12 +166,14 @@ impl Executor {
         let arrays = [
             (&pass.token_ids, &inputs.token_ids),
             (&pass.positions, &inputs.positions),
-            (&pass.cells_written, &inputs.cells_written),
-            (&pass.cells_seen, &inputs.cells_seen),
             (&pass.spans, &inputs.spans),
             (&pass.output_rows, &inputs.output_rows),
         ];
-        for (view, numbers) in arrays {
+        let groups = pass.cells.iter().zip(&inputs.cells);
+        let cells = groups.flat_map(|(views, inputs)| {
+            [(&views.written, &inputs.written), (&views.seen, &inputs.seen)]
+        });
+        for (view, numbers) in arrays.into_iter().chain(cells) {
             self.bytes.clear();
             self.bytes.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
             self.backends.cpu.write(view, &self.bytes)?;

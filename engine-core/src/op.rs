@@ -183,8 +183,9 @@ pub struct Rope {
 /// Softmax attention of each token over the KV cells that it sees, with heads in groups.
 ///
 /// Token `t` sees the cells `cells[start..end]`, with `[start, end] = spans[t]`, in the order of its sequence; its own
-/// cell is the last. With a window, only the last `window` of them. So the mask follows the order in the sequence and
-/// never a position's value. For head `h`, with `g = h / (n_head / n_kv_head)`:
+/// cell is the last. With a window, only the last `window` of them; those before may be any that hold finite numbers. So
+/// the mask follows the order in the sequence and never a position's value. For head `h`, with
+/// `g = h / (n_head / n_kv_head)`:
 /// `out[t, h] = Σ_c softmax_c(cap(scale · q[t, h] · k[c, g])) · v[c, g]`, where `cap(s) = soft_cap · tanh(s / soft_cap)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attention {
@@ -303,7 +304,7 @@ pub struct CombineExperts {
 impl Op {
     /// Multiplications and additions of the matrix products and of attention; zero for ops bound by memory alone.
     ///
-    /// Attention counts every cell that the pass names for every token, an upper bound.
+    /// Attention counts for every token all cells that the pass names, or as many as a window has: an upper bound.
     pub fn flops(&self) -> Flops {
         let count = match self {
             Op::MatMul(op) => 2.0 * op.w.len() as f64 * f64::from(op.x.rows()),
@@ -312,7 +313,8 @@ impl Op {
             }
             Op::Attention(op) => {
                 let per_cell = op.q.columns() + op.out.columns();
-                2.0 * f64::from(op.q.rows()) * f64::from(op.cells.columns()) * f64::from(per_cell)
+                let seen = op.cells.columns().min(op.window.unwrap_or(u32::MAX));
+                2.0 * f64::from(op.q.rows()) * f64::from(seen) * f64::from(per_cell)
             }
             Op::GatherRows(_)
             | Op::ScatterRows(_)
@@ -338,7 +340,10 @@ impl Op {
             Op::Rope(op) => op.x.bytes() * 2,
             Op::Attention(op) => {
                 let cell = op.k.row_bytes() + op.v.row_bytes();
-                op.q.bytes() + cell * op.cells.columns().into() + op.out.bytes()
+                // Of one sequence, all tokens but the last see one cell more each.
+                let in_windows = op.window.map(|window| window.saturating_add(op.q.rows() - 1));
+                let seen = op.cells.columns().min(in_windows.unwrap_or(u32::MAX));
+                op.q.bytes() + cell * seen.into() + op.out.bytes()
             }
             Op::Glu(op) => op.gate.bytes() + op.up.bytes() + op.y.bytes(),
             Op::Add(op) => op.x.bytes() + op.y.bytes() * 2,

@@ -1,10 +1,13 @@
 //! Runs tokens of sequences through the model: ubatches, KV cells and the executor together.
 
+use std::collections::BTreeMap;
+
 use crate::batch::{BatchToken, PassInputs, ubatches};
 use crate::cancel::Cancel;
 use crate::error::EngineError;
 use crate::executor::Executor;
-use crate::kv::{KvCells, SeqId};
+use crate::kv::{KvCells, KvGroups, SeqId};
+use crate::model::ModelConfig;
 use crate::scratch::PassLimits;
 
 /// A model with its KV cells.
@@ -17,20 +20,21 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// `limits` are those that the executor's memory was laid out for.
-    pub(crate) fn new(executor: Executor, limits: PassLimits, n_vocab: u32) -> Runner {
-        let cells = KvCells::new(limits.n_cells);
-        Runner { executor, cells, limits, n_vocab: n_vocab as usize, logits: Vec::new() }
+    /// `config` and `limits` are those that the executor's memory was laid out for.
+    pub(crate) fn new(executor: Executor, config: &ModelConfig, limits: PassLimits) -> Runner {
+        let cells = KvCells::new(&KvGroups::of(&config.layers, limits), limits.n_cells);
+        let n_vocab = config.n_vocab as usize;
+        Runner { executor, cells, limits, n_vocab, logits: Vec::new() }
     }
 
-    /// Tokens of `seq` whose KV cells are filled.
+    /// Tokens of `seq` that were run.
     pub(crate) fn len(&self, seq: SeqId) -> usize {
-        self.cells.of(seq).len()
+        self.cells.len(seq)
     }
 
-    /// Forgets all but the first `len` tokens of `seq`.
-    pub(crate) fn truncate(&mut self, seq: SeqId, len: usize) {
-        self.cells.truncate(seq, len);
+    /// Forgets all but the first `len` tokens of `seq`, or all where it cannot go on from those. Gives how many are left.
+    pub(crate) fn truncate(&mut self, seq: SeqId, len: usize) -> usize {
+        self.cells.truncate(seq, len)
     }
 
     /// Runs `tokens`, each the next one of its sequence, and hands over the logits of those that want them, in order.
@@ -69,8 +73,12 @@ impl Runner {
         ubatch: &[BatchToken],
         cancel: &Cancel,
     ) -> Result<(), EngineError> {
+        let mut n_new = BTreeMap::new();
         for token in ubatch {
-            self.cells.extend(token.seq, 1)?;
+            *n_new.entry(token.seq).or_default() += 1;
+        }
+        for (seq, n) in n_new {
+            self.cells.extend(seq, n)?;
         }
         let inputs = PassInputs::gather(ubatch, &self.cells);
         self.executor.run(&inputs, cancel, &mut self.logits)?;

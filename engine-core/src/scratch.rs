@@ -5,6 +5,7 @@
 use planner::Bytes;
 
 use crate::backend::BufferId;
+use crate::kv::KvGroups;
 use crate::model::{FfnConfig, ModelConfig};
 use crate::op::View;
 use crate::weights::DType;
@@ -30,11 +31,9 @@ pub struct PassViews {
     pub token_ids: View,
     /// `[n_tokens, 3]` I32.
     pub positions: View,
-    /// `[1, n_tokens]` I32: the KV cell of each token.
-    pub cells_written: View,
-    /// `[1, n_cells]` I32: cells of all sequences of the pass, each sequence in order.
-    pub cells_seen: View,
-    /// `[n_tokens, 2]` I32: each token's range of `cells_seen`.
+    /// For each group of layers.
+    pub cells: Vec<CellViews>,
+    /// `[n_tokens, 2]` I32: each token's range of the cells seen, the same in all groups.
     pub spans: View,
     /// `[1, n_outputs]` I32: tokens whose logits are wanted.
     pub output_rows: View,
@@ -62,6 +61,15 @@ pub struct PassViews {
     pub output_hidden: View,
     /// `[n_outputs, n_vocab]`.
     pub logits: View,
+}
+
+/// KV cells of one group of layers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellViews {
+    /// `[1, n_tokens]` I32: the cell of each token.
+    pub written: View,
+    /// `[1, n_cells]` I32: cells of all sequences of the pass, each sequence in order.
+    pub seen: View,
 }
 
 /// Views that only models with experts need.
@@ -108,6 +116,7 @@ impl PassViews {
     ) -> (PassViews, Bytes) {
         let mut layout = Layout { buffer, end: Bytes::ZERO };
         let n = limits.n_tokens;
+        let n_kv_groups = KvGroups::of(&config.layers, limits).all().len();
         let (ffn_rows, n_ff) = match config.ffn {
             FfnConfig::Dense { n_ff } => (n, n_ff),
             FfnConfig::Experts(experts) => (n * experts.n_used, experts.n_ff),
@@ -115,8 +124,12 @@ impl PassViews {
         let views = PassViews {
             token_ids: layout.i32(1, n),
             positions: layout.i32(n, 3),
-            cells_written: layout.i32(1, n),
-            cells_seen: layout.i32(1, limits.n_cells),
+            cells: (0..n_kv_groups)
+                .map(|_| CellViews {
+                    written: layout.i32(1, n),
+                    seen: layout.i32(1, limits.n_cells),
+                })
+                .collect(),
             spans: layout.i32(n, 2),
             output_rows: layout.i32(1, limits.n_outputs),
             inv_freq: config.ropes.iter().map(|rope| layout.f32(1, rope.n_rot / 2)).collect(),
@@ -145,8 +158,14 @@ impl PassViews {
         PassViews {
             token_ids: columns(self.token_ids, n_tokens),
             positions: rows(self.positions, n_tokens),
-            cells_written: columns(self.cells_written, n_tokens),
-            cells_seen: columns(self.cells_seen, n_cells),
+            cells: self
+                .cells
+                .iter()
+                .map(|group| CellViews {
+                    written: columns(group.written, n_tokens),
+                    seen: columns(group.seen, n_cells),
+                })
+                .collect(),
             spans: rows(self.spans, n_tokens),
             output_rows: columns(self.output_rows, n_outputs),
             inv_freq: self.inv_freq.clone(),

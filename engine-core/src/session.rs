@@ -52,7 +52,7 @@ pub enum FinishReason {
 pub struct Session<'e> {
     engine: &'e mut Engine,
     seq: SeqId,
-    /// Tokens whose KV cells are filled.
+    /// Tokens that were run, and that the next one sees as far as windows let it.
     tokens: Vec<TokenId>,
     cancel: Cancel,
 }
@@ -115,10 +115,12 @@ impl<'e> Session<'e> {
         )
     }
 
-    /// Keeps the first `len` tokens.
-    fn keep(&mut self, len: usize) {
-        self.tokens.truncate(len);
-        self.engine.parts().0.truncate(self.seq, len);
+    /// Keeps the first `len` tokens, or none where layers with a window no longer have all cells that the token after
+    /// them sees. Gives how many are left.
+    fn keep(&mut self, len: usize) -> usize {
+        let kept = self.engine.parts().0.truncate(self.seq, len);
+        self.tokens.truncate(kept);
+        kept
     }
 
     /// Runs tokens that follow those already run. `wants_logits` is asked with each one's index in the sequence.
@@ -211,8 +213,7 @@ impl<'s, 'e> Generation<'s, 'e> {
         let prompt = std::mem::take(&mut self.request.prompt);
         let common = self.session.tokens.iter().zip(&prompt).take_while(|(a, b)| a == b).count();
         // The last token is run even if it was before: its logits are wanted.
-        let kept = common.min(prompt.len() - 1);
-        self.session.keep(kept);
+        let kept = self.session.keep(common.min(prompt.len() - 1));
         self.n_reused = kept as u32;
         self.request.prompt = prompt;
         let tokens = self.request.prompt[kept..].to_vec();

@@ -44,6 +44,7 @@ impl Lowering<'_> {
         let tensors = &self.tensors.layers[layer].attention;
         let layer_config = config.layers[layer];
         let kv = self.kv[layer];
+        let cells = pass.cells[kv.group];
         ops.push(self.norm(pass.residual, tensors.norm, pass.hidden));
         project(pass.hidden, &tensors.q, pass.q, ops);
         project(pass.hidden, &tensors.k, pass.k, ops);
@@ -52,13 +53,13 @@ impl Lowering<'_> {
         ops.push(self.rope(pass.q, layer_config));
         ops.push(self.rope(pass.k, layer_config));
         for (x, table) in [(pass.k, kv.k), (pass.v, kv.v)] {
-            ops.push(Op::ScatterRows(ScatterRows { x, rows: pass.cells_written, table }));
+            ops.push(Op::ScatterRows(ScatterRows { x, rows: cells.written, table }));
         }
         ops.push(Op::Attention(Attention {
             q: pass.q,
             k: kv.k,
             v: kv.v,
-            cells: pass.cells_seen,
+            cells: cells.seen,
             spans: pass.spans,
             out: pass.heads,
             n_head: config.n_head,
