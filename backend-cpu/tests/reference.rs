@@ -68,7 +68,12 @@ fn load_with(path: &Path, options: EngineOptions) -> Engine {
 
 /// Logits of all tokens of a text.
 fn logits(engine: &mut Engine, tokens: &[TokenId]) -> Vec<f32> {
-    let chunk = Chunk { tokens: tokens.to_vec(), scored: 0..tokens.len() };
+    logits_from(engine, tokens, 0)
+}
+
+/// Logits of the tokens from `first` on.
+fn logits_from(engine: &mut Engine, tokens: &[TokenId], first: usize) -> Vec<f32> {
+    let chunk = Chunk { tokens: tokens.to_vec(), scored: first..tokens.len() };
     let mut all = Vec::new();
     engine.session().score(&chunk, |_, row| all.extend_from_slice(row)).unwrap();
     all
@@ -125,6 +130,19 @@ fn prefill_in_pieces_or_one_by_one_equals_prefill_at_once() {
         for n_ubatch in [1, 7] {
             let pieces = logits(&mut load(&path, n_ubatch, KvFormat::F16), &tokens);
             assert!(whole == pieces, "{}: ubatches of {n_ubatch} differ", path.display());
+        }
+    }
+}
+
+#[test]
+fn logits_do_not_depend_on_which_others_are_wanted() {
+    for path in FAMILIES.map(gguf_of) {
+        let tokens: Vec<TokenId> = (0..40).map(|i| TokenId(3 + i * 7 % 50)).collect();
+        let all = logits(&mut load(&path, 64, KvFormat::F16), &tokens);
+        for (n_ubatch, first) in [(64, 33), (64, 39), (16, 36)] {
+            let last = logits_from(&mut load(&path, n_ubatch, KvFormat::F16), &tokens, first);
+            let same = &all[all.len() / 40 * first..];
+            assert!(same == last, "{}: the last {} differ", path.display(), 40 - first);
         }
     }
 }

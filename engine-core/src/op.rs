@@ -55,6 +55,15 @@ impl View {
         View { shape: [rows, columns], ..self }
     }
 
+    /// The first rows.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn first_rows(self, rows: u32) -> View {
+        assert!(rows <= self.rows(), "a part of the view");
+        View { shape: [rows, self.columns()], ..self }
+    }
+
     /// Number of values.
     pub fn len(&self) -> u64 {
         u64::from(self.rows()) * u64::from(self.columns())

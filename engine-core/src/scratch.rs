@@ -51,14 +51,10 @@ pub struct PassViews {
     pub v: View,
     /// `[n_tokens, n_head · value_dim]`.
     pub heads: View,
-    /// `[n_tokens, n_ff]`, with experts `[n_tokens · n_used, n_ff]`.
-    pub gate: View,
-    /// Like `gate`.
-    pub up: View,
-    /// Present in models with experts.
-    pub routing: Option<RoutingViews>,
-    /// `[n_outputs, n_embd]`.
-    pub output_hidden: View,
+    /// Within an FFN.
+    pub ffn: FfnViews,
+    /// `[n_outputs, n_embd]`: the residual of the tokens whose logits are wanted, from the last FFN on.
+    pub output_residual: View,
     /// `[n_outputs, n_vocab]`.
     pub logits: View,
 }
@@ -70,6 +66,17 @@ pub struct CellViews {
     pub written: View,
     /// `[1, n_cells]` I32: cells of all sequences of the pass, each sequence in order.
     pub seen: View,
+}
+
+/// What an FFN computes between its input and its result.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FfnViews {
+    /// `[n_tokens, n_ff]`, with experts `[n_tokens · n_used, n_ff]`.
+    pub gate: View,
+    /// Like `gate`.
+    pub up: View,
+    /// Present in models with experts.
+    pub routing: Option<RoutingViews>,
 }
 
 /// Views that only models with experts need.
@@ -117,10 +124,6 @@ impl PassViews {
         let mut layout = Layout { buffer, end: Bytes::ZERO };
         let n = limits.n_tokens;
         let n_kv_groups = KvGroups::of(&config.layers, limits).all().len();
-        let (ffn_rows, n_ff) = match config.ffn {
-            FfnConfig::Dense { n_ff } => (n, n_ff),
-            FfnConfig::Experts(experts) => (n * experts.n_used, experts.n_ff),
-        };
         let views = PassViews {
             token_ids: layout.i32(1, n),
             positions: layout.i32(n, 3),
@@ -139,10 +142,8 @@ impl PassViews {
             k: layout.f32(n, config.key_width()),
             v: layout.f32(n, config.value_width()),
             heads: layout.f32(n, config.attention_width()),
-            gate: layout.f32(ffn_rows, n_ff),
-            up: layout.f32(ffn_rows, n_ff),
-            routing: RoutingViews::layout(config, n, &mut layout),
-            output_hidden: layout.f32(limits.n_outputs, config.n_embd),
+            ffn: FfnViews::layout(config, n, &mut layout),
+            output_residual: layout.f32(limits.n_outputs, config.n_embd),
             logits: layout.f32(limits.n_outputs, config.n_vocab),
         };
         (views, layout.end)
@@ -151,13 +152,10 @@ impl PassViews {
     /// The same arrays cut to the size of one pass.
     pub fn cut(&self, pass: PassLimits) -> PassViews {
         let PassLimits { n_tokens, n_outputs, n_cells } = pass;
-        let rows = |view: View, n: u32| View { shape: [n, view.columns()], ..view };
         let columns = |view: View, n: u32| View { shape: [1, n], ..view };
-        // With experts, a token has several rows.
-        let ffn_rows = self.gate.rows() / self.residual.rows() * n_tokens;
         PassViews {
             token_ids: columns(self.token_ids, n_tokens),
-            positions: rows(self.positions, n_tokens),
+            positions: self.positions.first_rows(n_tokens),
             cells: self
                 .cells
                 .iter()
@@ -166,37 +164,53 @@ impl PassViews {
                     seen: columns(group.seen, n_cells),
                 })
                 .collect(),
-            spans: rows(self.spans, n_tokens),
+            spans: self.spans.first_rows(n_tokens),
             output_rows: columns(self.output_rows, n_outputs),
             inv_freq: self.inv_freq.clone(),
-            residual: rows(self.residual, n_tokens),
-            hidden: rows(self.hidden, n_tokens),
-            q: rows(self.q, n_tokens),
-            k: rows(self.k, n_tokens),
-            v: rows(self.v, n_tokens),
-            heads: rows(self.heads, n_tokens),
-            gate: rows(self.gate, ffn_rows),
-            up: rows(self.up, ffn_rows),
-            routing: self.routing.map(|routing| RoutingViews {
-                logits: rows(routing.logits, n_tokens),
-                experts: rows(routing.experts, n_tokens),
-                shares: rows(routing.shares, n_tokens),
-                down: rows(routing.down, ffn_rows),
-            }),
-            output_hidden: rows(self.output_hidden, n_outputs),
-            logits: rows(self.logits, n_outputs),
+            residual: self.residual.first_rows(n_tokens),
+            hidden: self.hidden.first_rows(n_tokens),
+            q: self.q.first_rows(n_tokens),
+            k: self.k.first_rows(n_tokens),
+            v: self.v.first_rows(n_tokens),
+            heads: self.heads.first_rows(n_tokens),
+            ffn: self.ffn.cut(n_tokens),
+            output_residual: self.output_residual.first_rows(n_outputs),
+            logits: self.logits.first_rows(n_outputs),
         }
     }
 }
 
-impl RoutingViews {
-    fn layout(config: &ModelConfig, n: u32, layout: &mut Layout) -> Option<RoutingViews> {
-        let FfnConfig::Experts(experts) = config.ffn else { return None };
-        Some(RoutingViews {
-            logits: layout.f32(n, experts.n_expert),
-            experts: layout.i32(n, experts.n_used),
-            shares: layout.f32(n, experts.n_used),
-            down: layout.f32(n * experts.n_used, config.n_embd),
-        })
+impl FfnViews {
+    fn layout(config: &ModelConfig, n_tokens: u32, layout: &mut Layout) -> FfnViews {
+        let (n_rows, n_ff, experts) = match config.ffn {
+            FfnConfig::Dense { n_ff } => (n_tokens, n_ff, None),
+            FfnConfig::Experts(experts) => (n_tokens * experts.n_used, experts.n_ff, Some(experts)),
+        };
+        FfnViews {
+            gate: layout.f32(n_rows, n_ff),
+            up: layout.f32(n_rows, n_ff),
+            routing: experts.map(|experts| RoutingViews {
+                logits: layout.f32(n_tokens, experts.n_expert),
+                experts: layout.i32(n_tokens, experts.n_used),
+                shares: layout.f32(n_tokens, experts.n_used),
+                down: layout.f32(n_rows, config.n_embd),
+            }),
+        }
+    }
+
+    /// The same arrays cut to some tokens.
+    pub fn cut(self, n_tokens: u32) -> FfnViews {
+        // With experts, a token has several rows.
+        let n_rows = self.routing.map_or(1, |routing| routing.experts.columns()) * n_tokens;
+        FfnViews {
+            gate: self.gate.first_rows(n_rows),
+            up: self.up.first_rows(n_rows),
+            routing: self.routing.map(|routing| RoutingViews {
+                logits: routing.logits.first_rows(n_tokens),
+                experts: routing.experts.first_rows(n_tokens),
+                shares: routing.shares.first_rows(n_tokens),
+                down: routing.down.first_rows(n_rows),
+            }),
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! Turns a shard and the views of one pass into a list of ops. The same list is run and priced.
 
+use std::sync::Arc;
+
 use super::config::{FfnConfig, LayerConfig, ModelConfig};
 use super::shard::Shard;
-use super::tensors::{AttentionTensors, FfnTensors, Gated, ModelTensors, Network, Projection};
+use super::tensors::{AttentionTensors, Gated, ModelTensors, Network, Projection};
 use crate::kv::KvViews;
 use crate::op::{
     Add, AddBias, Attention, CombineExperts, GatherRows, Glu, MatMul, MatMulExperts, Op, RmsNorm,
     Rope, RouteExperts, ScatterRows, SoftCap, View,
 };
-use crate::scratch::PassViews;
+use crate::scratch::{FfnViews, PassViews};
 
 /// Everything a shard's ops may touch on one device in one pass.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,15 @@ pub struct Lowering<'a> {
     pub pass: &'a PassViews,
 }
 
+/// Rows that go through an FFN: those of all tokens, or in the last layer of those whose logits are wanted.
+#[derive(Clone, Copy)]
+struct FfnRows {
+    residual: View,
+    /// The FFN's input, then its result.
+    hidden: View,
+    inner: FfnViews,
+}
+
 impl Lowering<'_> {
     /// Appends the ops of `shard`.
     pub fn lower(&self, shard: Shard, ops: &mut Vec<Op>) {
@@ -34,7 +45,13 @@ impl Lowering<'_> {
                 scale: self.config.embedding_scale,
             })),
             Shard::Attention { layer } => self.attention(layer as usize, ops),
-            Shard::Ffn { layer } => self.ffn(&self.tensors.layers[layer as usize].ffn, ops),
+            Shard::Ffn { layer } if layer + 1 < self.config.n_layer() => {
+                let PassViews { residual, hidden, ffn, .. } = *self.pass;
+                self.ffn(layer, FfnRows { residual, hidden, inner: ffn }, ops);
+            }
+            // No layer sees what these give, so they run for the tokens whose logits are wanted, if there are any.
+            Shard::Ffn { .. } | Shard::Output if self.pass.logits.is_empty() => {}
+            Shard::Ffn { layer } => self.last_ffn(layer, ops),
             Shard::Output => self.output(ops),
         }
     }
@@ -69,7 +86,7 @@ impl Lowering<'_> {
             window: layer_config.window,
         }));
         project(pass.heads, &tensors.out, pass.hidden, ops);
-        self.add_to_residual(tensors.post_norm, ops);
+        self.add_to_residual(pass.hidden, tensors.post_norm, pass.residual, ops);
     }
 
     /// Normalises each head of q and k, where the family does.
@@ -93,59 +110,67 @@ impl Lowering<'_> {
         })
     }
 
-    fn ffn(&self, tensors: &FfnTensors<View>, ops: &mut Vec<Op>) {
-        ops.push(self.norm(self.pass.residual, tensors.norm, self.pass.hidden));
+    fn last_ffn(&self, layer: u32, ops: &mut Vec<Op>) {
+        let PassViews { hidden, ffn, output_residual: residual, .. } = *self.pass;
+        ops.push(Op::GatherRows(GatherRows {
+            table: self.pass.residual,
+            rows: self.pass.output_rows,
+            y: residual,
+            scale: 1.0,
+        }));
+        let n_outputs = residual.rows();
+        let (hidden, inner) = (hidden.first_rows(n_outputs), ffn.cut(n_outputs));
+        self.ffn(layer, FfnRows { residual, hidden, inner }, ops);
+    }
+
+    fn ffn(&self, layer: u32, rows: FfnRows, ops: &mut Vec<Op>) {
+        let tensors = &self.tensors.layers[layer as usize].ffn;
+        ops.push(self.norm(rows.residual, tensors.norm, rows.hidden));
         match &tensors.network {
-            Network::Dense(gated) => self.dense(gated, ops),
-            Network::Experts { router, experts } => self.experts(*router, experts, ops),
+            Network::Dense(gated) => self.dense(gated, rows, ops),
+            Network::Experts { router, experts } => self.experts(*router, experts, rows, ops),
         }
-        self.add_to_residual(tensors.post_norm, ops);
+        self.add_to_residual(rows.hidden, tensors.post_norm, rows.residual, ops);
     }
 
-    fn dense(&self, gated: &Gated<View>, ops: &mut Vec<Op>) {
-        let pass = self.pass;
-        ops.push(Op::MatMul(MatMul { x: pass.hidden, w: gated.gate, y: pass.gate }));
-        ops.push(Op::MatMul(MatMul { x: pass.hidden, w: gated.up, y: pass.up }));
-        ops.push(self.glu());
-        ops.push(Op::MatMul(MatMul { x: pass.gate, w: gated.down, y: pass.hidden }));
+    fn dense(&self, gated: &Gated<View>, rows: FfnRows, ops: &mut Vec<Op>) {
+        let FfnRows { hidden, inner, .. } = rows;
+        ops.push(Op::MatMul(MatMul { x: hidden, w: gated.gate, y: inner.gate }));
+        ops.push(Op::MatMul(MatMul { x: hidden, w: gated.up, y: inner.up }));
+        ops.push(self.glu(inner));
+        ops.push(Op::MatMul(MatMul { x: inner.gate, w: gated.down, y: hidden }));
     }
 
-    fn experts(&self, router: View, all: &Gated<std::sync::Arc<[View]>>, ops: &mut Vec<Op>) {
+    fn experts(&self, router: View, all: &Gated<Arc<[View]>>, rows: FfnRows, ops: &mut Vec<Op>) {
         let FfnConfig::Experts(config) = self.config.ffn else {
             unreachable!("expert tensors are bound only for a config with experts")
         };
-        let pass = self.pass;
-        let routing = pass.routing.expect("scratch of a config with experts has routing views");
-        ops.push(Op::MatMul(MatMul { x: pass.hidden, w: router, y: routing.logits }));
+        let FfnRows { hidden, inner, .. } = rows;
+        let routing = inner.routing.expect("scratch of a config with experts has routing views");
+        ops.push(Op::MatMul(MatMul { x: hidden, w: router, y: routing.logits }));
         ops.push(Op::RouteExperts(RouteExperts {
             logits: routing.logits,
             experts: routing.experts,
             shares: routing.shares,
             normalise: config.normalise,
         }));
-        let product = |x, w: &std::sync::Arc<[View]>, y| {
+        let product = |x, w: &Arc<[View]>, y| {
             Op::MatMulExperts(MatMulExperts { x, w: w.clone(), experts: routing.experts, y })
         };
-        ops.push(product(pass.hidden, &all.gate, pass.gate));
-        ops.push(product(pass.hidden, &all.up, pass.up));
-        ops.push(self.glu());
-        ops.push(product(pass.gate, &all.down, routing.down));
+        ops.push(product(hidden, &all.gate, inner.gate));
+        ops.push(product(hidden, &all.up, inner.up));
+        ops.push(self.glu(inner));
+        ops.push(product(inner.gate, &all.down, routing.down));
         ops.push(Op::CombineExperts(CombineExperts {
             x: routing.down,
             shares: routing.shares,
-            y: pass.hidden,
+            y: hidden,
         }));
     }
 
     fn output(&self, ops: &mut Vec<Op>) {
         let pass = self.pass;
-        let rows = pass.output_hidden;
-        ops.push(Op::GatherRows(GatherRows {
-            table: pass.residual,
-            rows: pass.output_rows,
-            y: rows,
-            scale: 1.0,
-        }));
+        let rows = pass.output_residual;
         ops.push(self.norm(rows, self.tensors.output_norm, rows));
         ops.push(Op::MatMul(MatMul { x: rows, w: self.tensors.output, y: pass.logits }));
         if let Some(cap) = self.config.final_soft_cap {
@@ -163,22 +188,27 @@ impl Lowering<'_> {
         })
     }
 
-    fn glu(&self) -> Op {
+    fn glu(&self, inner: FfnViews) -> Op {
         Op::Glu(Glu {
-            gate: self.pass.gate,
-            up: self.pass.up,
-            y: self.pass.gate,
+            gate: inner.gate,
+            up: inner.up,
+            y: inner.gate,
             activation: self.config.family.activation,
         })
     }
 
     /// Adds the hidden state, normalised first where the family does, to the residual.
-    fn add_to_residual(&self, post_norm: Option<View>, ops: &mut Vec<Op>) {
-        let hidden = self.pass.hidden;
+    fn add_to_residual(
+        &self,
+        hidden: View,
+        post_norm: Option<View>,
+        residual: View,
+        ops: &mut Vec<Op>,
+    ) {
         if let Some(weight) = post_norm {
             ops.push(self.norm(hidden, weight, hidden));
         }
-        ops.push(Op::Add(Add { x: hidden, y: self.pass.residual }));
+        ops.push(Op::Add(Add { x: hidden, y: residual }));
     }
 }
 
