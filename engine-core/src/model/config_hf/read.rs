@@ -1,17 +1,21 @@
-//! Hyperparameters from a Hugging Face `config.json`.
+//! A whole `config.json`.
 
 use serde_json::Value;
 
-use super::arch::{Family, Windows};
-use super::config::{ExpertsConfig, FfnConfig, LayerConfig, MOST_LAYERS, ModelConfig};
-use super::error::{ModelError, SupportedFamilies};
-use super::rope::{RopeConfig, RopeScaling, Yarn};
+use super::keys::Keys;
+use super::rope::rope;
+use super::windows::WindowedLayers;
+use crate::model::config::MOST_LAYERS;
+use crate::model::{
+    ExpertsConfig, Family, FfnConfig, LayerConfig, ModelConfig, ModelError, RopeConfig,
+    RopeScaling, SupportedFamilies,
+};
 use crate::op::{Activation, RopePairs};
 
 /// Reads and validates the hyperparameters of a `config.json`.
 pub(crate) fn from_hf(config: &Value) -> Result<ModelConfig, ModelError> {
     const MODEL_TYPE: &str = "model_type";
-    let root = Keys { object: config, path: String::new() };
+    let root = Keys::of(config);
     let name =
         root.text(MODEL_TYPE)?.ok_or_else(|| ModelError::MissingKey { key: MODEL_TYPE.into() })?;
     let family = Family::of_hf(name).ok_or_else(|| ModelError::UnknownArchitecture {
@@ -57,81 +61,6 @@ pub(crate) fn from_hf(config: &Value) -> Result<ModelConfig, ModelError> {
         layers,
     }
     .validated()
-}
-
-/// Typed access to one JSON object. A key that is `null` counts as absent.
-struct Keys<'a> {
-    object: &'a Value,
-    path: String,
-}
-
-impl<'a> Keys<'a> {
-    fn name(&self, key: &str) -> String {
-        format!("{}{key}", self.path)
-    }
-
-    fn get(&self, key: &str) -> Option<&'a Value> {
-        self.object.get(key).filter(|value| !value.is_null())
-    }
-
-    fn bad(&self, key: &str, expected: &'static str) -> ModelError {
-        let found = self.get(key).map_or_else(|| "absent".into(), Value::to_string);
-        ModelError::BadValue {
-            key: self.name(key),
-            found: found.chars().take(60).collect(),
-            expected,
-        }
-    }
-
-    fn read<T>(
-        &self,
-        key: &str,
-        expected: &'static str,
-        convert: impl Fn(&'a Value) -> Option<T>,
-    ) -> Result<Option<T>, ModelError> {
-        self.get(key).map(|value| convert(value).ok_or_else(|| self.bad(key, expected))).transpose()
-    }
-
-    fn optional_u32(&self, key: &str) -> Result<Option<u32>, ModelError> {
-        self.read(key, "a non-negative whole number", |v| v.as_u64()?.try_into().ok())
-    }
-
-    fn u32(&self, key: &str) -> Result<u32, ModelError> {
-        self.optional_u32(key)?.ok_or_else(|| ModelError::MissingKey { key: self.name(key) })
-    }
-
-    fn optional_f64(&self, key: &str) -> Result<Option<f64>, ModelError> {
-        self.read(key, "a finite number", |v| v.as_f64().filter(|x| x.is_finite()))
-    }
-
-    fn f64(&self, key: &str) -> Result<f64, ModelError> {
-        self.optional_f64(key)?.ok_or_else(|| ModelError::MissingKey { key: self.name(key) })
-    }
-
-    fn optional_bool(&self, key: &str) -> Result<Option<bool>, ModelError> {
-        self.read(key, "true or false", Value::as_bool)
-    }
-
-    fn text(&self, key: &str) -> Result<Option<&'a str>, ModelError> {
-        self.read(key, "text", Value::as_str)
-    }
-
-    fn f32s(&self, key: &str, len: usize) -> Result<Vec<f32>, ModelError> {
-        let numbers = self.read(key, "a list of numbers", |value| {
-            value.as_array()?.iter().map(|x| Some(x.as_f64()? as f32)).collect::<Option<Vec<_>>>()
-        })?;
-        let numbers = numbers.ok_or_else(|| ModelError::MissingKey { key: self.name(key) })?;
-        if numbers.len() == len {
-            Ok(numbers)
-        } else {
-            Err(self.bad(key, "a number per pair of rotated values"))
-        }
-    }
-
-    fn inside(&self, key: &str) -> Option<Keys<'a>> {
-        let object = self.get(key).filter(|value| value.is_object())?;
-        Some(Keys { object, path: format!("{}{key}.", self.path) })
-    }
 }
 
 /// Refuses a folder whose FFN uses another function than its family's.
@@ -196,7 +125,7 @@ fn ropes_and_layers(
         ropes.push(RopeConfig { base, n_rot: ropes[0].n_rot, scaling: RopeScaling::None });
     }
 
-    let windows = Layers::read(family, root, n_layer)?;
+    let windows = WindowedLayers::read(family, root, n_layer)?;
     let layers = (0..n_layer)
         .map(|i| {
             let window = windows.window_of(i);
@@ -204,157 +133,6 @@ fn ropes_and_layers(
         })
         .collect();
     Ok((ropes, layers))
-}
-
-/// Which layers see only a window.
-struct Layers {
-    window: Option<u32>,
-    local: LocalLayers,
-}
-
-/// By the file's list, or by a pattern.
-enum LocalLayers {
-    Listed(Vec<bool>),
-    Pattern(Windows),
-    From(u32),
-}
-
-impl Layers {
-    fn read(family: &Family, root: &Keys<'_>, n_layer: u32) -> Result<Layers, ModelError> {
-        let switched_off = root.optional_bool("use_sliding_window")? == Some(false);
-        let window =
-            root.optional_u32("sliding_window")?.filter(|&window| window > 0 && !switched_off);
-        Ok(Layers { window, local: LocalLayers::read(family, root, n_layer)? })
-    }
-
-    fn window_of(&self, layer: u32) -> Option<u32> {
-        self.window.filter(|_| match &self.local {
-            LocalLayers::Listed(flags) => flags[layer as usize],
-            LocalLayers::Pattern(windows) => windows.includes(layer),
-            LocalLayers::From(first) => layer >= *first,
-        })
-    }
-}
-
-impl LocalLayers {
-    fn read(family: &Family, root: &Keys<'_>, n_layer: u32) -> Result<LocalLayers, ModelError> {
-        let kinds = root.read("layer_types", "a list of layer kinds", |value| {
-            value
-                .as_array()?
-                .iter()
-                .map(|kind| match kind.as_str()? {
-                    "sliding_attention" => Some(true),
-                    "full_attention" => Some(false),
-                    _ => None,
-                })
-                .collect::<Option<Vec<bool>>>()
-        })?;
-        if let Some(flags) = kinds {
-            return if flags.len() == n_layer as usize {
-                Ok(LocalLayers::Listed(flags))
-            } else {
-                Err(root.bad("layer_types", "a kind per layer"))
-            };
-        }
-        if let Some(first) = root.optional_u32("max_window_layers")? {
-            return Ok(LocalLayers::From(first));
-        }
-        let pattern = root.optional_u32("sliding_window_pattern")?.map(Windows::AllButEach);
-        Ok(LocalLayers::Pattern(pattern.unwrap_or(family.windows)))
-    }
-}
-
-/// One rotation. `keys` is the object that describes the scaling, if there is one.
-fn rope(
-    root: &Keys<'_>,
-    keys: Option<&Keys<'_>>,
-    head_dim: u32,
-    n_ctx: u32,
-) -> Result<RopeConfig, ModelError> {
-    let number = |key: &str| -> Result<Option<f64>, ModelError> {
-        match keys.map(|keys| keys.optional_f64(key)).transpose()?.flatten() {
-            Some(x) => Ok(Some(x)),
-            None => root.optional_f64(key),
-        }
-    };
-    let base = number("rope_theta")?.unwrap_or(10_000.0);
-    let rotated_share = number("partial_rotary_factor")?.unwrap_or(1.0);
-    let n_rot = (f64::from(head_dim) * rotated_share) as u32;
-    let scaling = match keys {
-        Some(keys) => scaling(keys, root, n_rot, n_ctx)?,
-        None => RopeScaling::None,
-    };
-    Ok(RopeConfig { base, n_rot, scaling })
-}
-
-fn scaling(
-    keys: &Keys<'_>,
-    root: &Keys<'_>,
-    n_rot: u32,
-    n_ctx: u32,
-) -> Result<RopeScaling, ModelError> {
-    // The key was renamed; files of both ages are about.
-    let (key, kind) = match (keys.text("rope_type")?, keys.text("type")?) {
-        (Some(kind), _) => ("rope_type", kind),
-        (None, Some(kind)) => ("type", kind),
-        (None, None) => return Ok(RopeScaling::None),
-    };
-    let n_ctx_original = || -> Result<f64, ModelError> {
-        let inside = keys.optional_f64("original_max_position_embeddings")?;
-        let outside = root.optional_f64("original_max_position_embeddings")?;
-        Ok(inside.or(outside).unwrap_or(f64::from(n_ctx)))
-    };
-    match kind {
-        "default" => Ok(RopeScaling::None),
-        "linear" => Ok(RopeScaling::Linear { factor: keys.f64("factor")? }),
-        "dynamic" => Ok(RopeScaling::Dynamic {
-            factor: keys.f64("factor")?,
-            n_ctx_original: n_ctx_original()?,
-        }),
-        "llama3" => Ok(RopeScaling::Llama3 {
-            factor: keys.f64("factor")?,
-            low_freq_factor: keys.f64("low_freq_factor")?,
-            high_freq_factor: keys.f64("high_freq_factor")?,
-            n_ctx_original: n_ctx_original()?,
-        }),
-        "yarn" => Ok(RopeScaling::Yarn(yarn(keys, n_ctx_original()?, n_ctx)?)),
-        "longrope" | "su" => {
-            let n_ctx_original = n_ctx_original()?;
-            let stretch = f64::from(n_ctx) / n_ctx_original;
-            let usual = if stretch <= 1.0 {
-                1.0
-            } else {
-                (1.0 + stretch.ln() / n_ctx_original.ln()).sqrt()
-            };
-            Ok(RopeScaling::LongRope {
-                short: keys.f32s("short_factor", n_rot as usize / 2)?,
-                long: keys.f32s("long_factor", n_rot as usize / 2)?,
-                n_ctx_original,
-                magnitude: keys.optional_f64("attention_factor")?.unwrap_or(usual),
-            })
-        }
-        found => Err(ModelError::UnknownRopeScaling { key: keys.name(key), found: found.into() }),
-    }
-}
-
-fn yarn(keys: &Keys<'_>, n_ctx_original: f64, n_ctx: u32) -> Result<Yarn, ModelError> {
-    let factor = match keys.optional_f64("factor")? {
-        Some(factor) => factor,
-        None => f64::from(n_ctx) / n_ctx_original,
-    };
-    let by_scale = |scale: f64| if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 };
-    let usual = match (keys.optional_f64("mscale")?, keys.optional_f64("mscale_all_dim")?) {
-        (Some(scale), Some(all)) if scale != 0.0 && all != 0.0 => by_scale(scale) / by_scale(all),
-        _ => Yarn::default_magnitude(factor),
-    };
-    Ok(Yarn {
-        factor,
-        n_ctx_original,
-        beta_fast: keys.optional_f64("beta_fast")?.unwrap_or(32.0),
-        beta_slow: keys.optional_f64("beta_slow")?.unwrap_or(1.0),
-        truncate: keys.optional_bool("truncate")?.unwrap_or(true),
-        magnitude: keys.optional_f64("attention_factor")?.unwrap_or(usual),
-    })
 }
 
 #[cfg(test)]
