@@ -1,0 +1,14 @@
+//! The flags as typed. What they mean together, with files or on this machine is `settings`' business.
+
+mod answer;
+mod commands;
+mod engine;
+mod model;
+mod program;
+mod tokens;
+
+pub(crate) use answer::{AnswerArgs, SamplingArgs};
+pub(crate) use commands::{ChatArgs, InspectArgs, PerplexityArgs, PullArgs, RunArgs, TokenizeArgs};
+pub(crate) use engine::{DeviceArgs, EngineArgs};
+pub(crate) use model::ModelArgs;
+pub(crate) use program::{Args, Command};
