@@ -24,7 +24,7 @@ const RESERVE: Bytes = Bytes::mib(256);
 /// How a model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// Tokens that the KV cache holds. Absent: what the model was made for, at most 8192, or what fits in memory.
+    /// Most tokens of all sequences together. Absent: what the model was made for, at most 8192, or what fits in memory.
     pub n_ctx: Option<u32>,
     /// Most tokens in a pass.
     pub n_ubatch: u32,
@@ -123,7 +123,7 @@ impl Engine {
         &self.tokenizer
     }
 
-    /// Tokens that the KV cache holds.
+    /// Most tokens of all sequences together.
     pub fn n_ctx(&self) -> u32 {
         self.n_ctx
     }
