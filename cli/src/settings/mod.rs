@@ -25,7 +25,7 @@ pub(crate) enum UsageError {
     NoPrompt { model: String },
     #[error("there are no kernels for {name}; known: {known}")]
     UnknownIsa { name: String, known: String },
-    #[error("this CPU has no {name}; leave --isa out for the best proven set that it has")]
+    #[error("this CPU has no {name}; leave --isa out for the best set that it has")]
     NoIsa { name: String },
     #[error("token id {id} is not in the vocabulary of {n_vocab} tokens")]
     UnknownId { id: u32, n_vocab: usize },
