@@ -1,10 +1,36 @@
-//! What the planner and the engine share: physical units and the three places a shard can live.
+//! Where each shard of a model should live, and how fast that will be: numbers in, plan out.
 //!
 //! This crate sees numbers only. It knows no tensors, devices, clocks or files.
 #![forbid(unsafe_code)]
 
+mod cost;
+mod error;
+mod format;
+mod model;
 mod placement;
+mod plan;
+mod price;
+mod problem;
+mod profile;
+mod ring;
+mod shard;
+mod strategy;
+mod timeline;
 mod units;
 
+pub use cost::{AttentionShape, OpCost};
+pub use error::{ModelFileError, PlanError, ProfileError};
+pub use format::Format;
+pub use model::{Ffn, Formats, Model, ModelShape, Pass, Window};
 pub use placement::{Placement, Tier};
+pub use plan::{Bottleneck, Layout, Plan, Prediction, Resident, VramUse, predict, trace, vram_use};
+pub use problem::{Problem, Runtime};
+pub use profile::{
+    AttentionPoint, AttentionTimes, CpuProfile, GpuProfile, Kernels, Link, MachineProfile,
+    PROFILE_SCHEMA, ProductKind, ProductPoint, ProductTimes,
+};
+pub use ring::Slot;
+pub use shard::{Shard, ShardCost};
+pub use strategy::Strategy;
+pub use timeline::{Lane, Span};
 pub use units::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};

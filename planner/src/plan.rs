@@ -1,0 +1,355 @@
+//! A plan: which shard lives where, what that takes, and what it is predicted to do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::placement::Placement;
+use crate::price::Price;
+use crate::problem::{Problem, Runtime};
+use crate::ring::{Slot, lay_out};
+use crate::shard::{Shard, ShardCost};
+use crate::timeline::{Chain, Copy, Shares, Span, Step};
+use crate::units::{Bytes, Seconds};
+
+/// Which shard lives where.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Layout {
+    /// One per shard, in running order.
+    pub placements: Vec<Placement>,
+    /// VRAM in which streamed shards take turns.
+    pub ring: Bytes,
+    /// Tensors of streamed shards that stay in VRAM, so that only the others are copied.
+    pub resident: Vec<Resident>,
+}
+
+/// A tensor of a streamed shard that stays in VRAM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Resident {
+    /// Index of the shard.
+    pub shard: usize,
+    /// Index among [`ShardCost::tensors`].
+    pub tensor: usize,
+    /// Its size.
+    pub bytes: Bytes,
+}
+
+/// VRAM by what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VramUse {
+    /// Pinned weights.
+    pub weights: Bytes,
+    /// KV cells of pinned attention.
+    pub kv: Bytes,
+    /// The ring of streamed shards.
+    pub slots: Bytes,
+    /// Activations.
+    pub scratch: Bytes,
+    /// What the driver takes.
+    pub driver: Bytes,
+}
+
+impl VramUse {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        self.weights + self.kv + self.slots + self.scratch + self.driver
+    }
+}
+
+/// What a layout is predicted to do.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// A pass that follows one like it.
+    pub seconds: Seconds,
+    /// The first pass, before which nothing was copied ahead.
+    pub first: Seconds,
+    /// Of `seconds`: the CPU computes.
+    pub cpu: Seconds,
+    /// Of `seconds`: the GPU computes.
+    pub gpu: Seconds,
+    /// Of `seconds`: both wait for a copy.
+    pub waiting: Seconds,
+    /// Of `seconds`: hand-offs and starting work on the GPU.
+    pub handoffs: Seconds,
+    /// Every time used lies inside what the profile measured.
+    pub measured: bool,
+}
+
+/// What a pass takes longest for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bottleneck {
+    /// The CPU and its memory.
+    Cpu,
+    /// The GPU.
+    Gpu,
+    /// Copies to the GPU.
+    Pcie,
+    /// Hand-offs between the two.
+    Handoffs,
+}
+
+impl Prediction {
+    /// What the pass takes longest for.
+    pub fn bottleneck(&self) -> Bottleneck {
+        let shares = [
+            (Bottleneck::Cpu, self.cpu),
+            (Bottleneck::Gpu, self.gpu),
+            (Bottleneck::Pcie, self.waiting),
+            (Bottleneck::Handoffs, self.handoffs),
+        ];
+        let longest = shares.into_iter().max_by(|a, b| a.1.get().total_cmp(&b.1.get()));
+        longest.expect("there are four").0
+    }
+}
+
+/// Where each shard of a model lives in passes of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The decision.
+    pub layout: Layout,
+    /// The slots of streamed shards, in running order.
+    pub slots: Vec<Slot>,
+    /// VRAM that it takes.
+    pub vram: VramUse,
+    /// What it is predicted to do.
+    pub predicted: Prediction,
+}
+
+/// What a layout does, by the timeline. Pure.
+///
+/// # Panics
+/// If the layout has another number of shards than the problem, or a ring that does not hold its streamed shards.
+pub fn predict(problem: &Problem<'_>, layout: &Layout) -> Prediction {
+    let prices = Price::all(problem);
+    let arranged = Arranged::of(problem, &prices, layout).expect("the ring holds each shard");
+    arranged.predict(problem, &prices)
+}
+
+/// What was busy when during the first `n` passes of a layout.
+///
+/// # Panics
+/// As [`predict`].
+pub fn trace(problem: &Problem<'_>, layout: &Layout, n: usize) -> Vec<Span> {
+    let prices = Price::all(problem);
+    let arranged = Arranged::of(problem, &prices, layout).expect("the ring holds each shard");
+    arranged.chain(problem, &prices).spans(problem.machine, n)
+}
+
+/// VRAM that a layout takes.
+pub fn vram_use(problem: &Problem<'_>, layout: &Layout) -> VramUse {
+    let mut used = VramUse { slots: layout.ring, ..VramUse::default() };
+    let on_gpu = |placement: Placement| placement != Placement::Cpu;
+    if !layout.placements.iter().any(|&placement| on_gpu(placement)) {
+        return VramUse::default();
+    }
+    let output_pinned = layout.placements.last() == Some(&Placement::Pinned);
+    for (shard, &placement) in problem.shards.iter().zip(&layout.placements) {
+        if on_gpu(placement) {
+            used.scratch = used.scratch.max(shard.scratch);
+        }
+        if placement == Placement::Pinned {
+            used.kv += shard.kv;
+            if !(shard.shared_with_output && shard.shard == Shard::Embedding && output_pinned) {
+                used.weights += shard.weights;
+            }
+        }
+    }
+    used.weights += layout.resident.iter().map(|tensor| tensor.bytes).sum();
+    used.driver = problem.machine.gpu.as_ref().map_or(Bytes::ZERO, |gpu| gpu.driver);
+    used
+}
+
+/// A layout with its slots.
+pub(crate) struct Arranged<'a> {
+    layout: &'a Layout,
+    slots: Vec<Slot>,
+    /// Bytes of each streamed shard that need no copy.
+    resident: Vec<Bytes>,
+}
+
+impl<'a> Arranged<'a> {
+    /// Gives out the slots; `None` when the ring is too small.
+    pub(crate) fn of(
+        problem: &Problem<'_>,
+        prices: &[Price],
+        layout: &'a Layout,
+    ) -> Option<Arranged<'a>> {
+        assert_eq!(layout.placements.len(), problem.shards.len(), "a placement for each shard");
+        let mut resident =
+            vec![Bytes::ZERO; if layout.resident.is_empty() { 0 } else { prices.len() }];
+        for tensor in &layout.resident {
+            resident[tensor.shard] += tensor.bytes;
+        }
+        let kept = |shard: usize| resident.get(shard).copied().unwrap_or_default();
+        let mut ahead = Vec::new();
+        let mut on_demand = Bytes::ZERO;
+        for (i, placement) in layout.placements.iter().enumerate() {
+            if *placement == Placement::Streamed {
+                let size = prices[i].slot.saturating_sub(kept(i));
+                if prices[i].on_demand > Bytes::ZERO {
+                    on_demand = on_demand.max(size);
+                } else if size > Bytes::ZERO {
+                    ahead.push((i, size));
+                }
+            }
+        }
+        if on_demand > layout.ring {
+            return None;
+        }
+        let slots = lay_out(layout.ring.saturating_sub(on_demand), &ahead)?;
+        Some(Arranged { layout, slots, resident })
+    }
+
+    pub(crate) fn predict(&self, problem: &Problem<'_>, prices: &[Price]) -> Prediction {
+        let passes = self.chain(problem, prices).run(problem.machine);
+        let pass = problem.machine.pass.get();
+        let Shares { cpu, gpu, waiting, handoffs } = passes.steady;
+        Prediction {
+            seconds: Seconds::new(passes.steady.total() + pass),
+            first: Seconds::new(passes.first.total() + pass),
+            cpu: Seconds::new(cpu),
+            gpu: Seconds::new(gpu),
+            waiting: Seconds::new(waiting),
+            handoffs: Seconds::new(handoffs),
+            measured: self.measured(prices),
+        }
+    }
+
+    fn measured(&self, prices: &[Price]) -> bool {
+        let pairs = self.layout.placements.iter().zip(prices);
+        pairs
+            .into_iter()
+            .all(|(placement, price)| price.measured[usize::from(*placement != Placement::Cpu)])
+    }
+
+    /// The steps of a pass and its copies.
+    pub(crate) fn chain(&self, problem: &Problem<'_>, prices: &[Price]) -> Chain {
+        let mut chain = Chain::default();
+        let mut builder = ChainBuilder::new(problem, &mut chain);
+        let mut slots = self.slots.iter().peekable();
+        for (i, (&placement, price)) in self.layout.placements.iter().zip(prices).enumerate() {
+            match placement {
+                Placement::Cpu => builder.cpu(i, price, &problem.shards[i]),
+                Placement::Pinned => builder.gpu(i, price.gpu),
+                Placement::Streamed => {
+                    let kept = self.resident.get(i).copied().unwrap_or_default();
+                    let slot = slots.next_if(|slot| slot.shard == i);
+                    builder.streamed(i, price, kept, slot);
+                }
+            }
+        }
+        builder.end();
+        chain
+    }
+
+    pub(crate) fn into_slots(self) -> Vec<Slot> {
+        self.slots
+    }
+}
+
+/// Which device has the activations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Cpu,
+    Gpu,
+}
+
+/// Joins shards to steps: a step ends where the device changes or a streamed shard begins.
+struct ChainBuilder<'a> {
+    chain: &'a mut Chain,
+    holder: Holder,
+    submit: f64,
+    /// Time of a hand-off without what it moves.
+    handoff: f64,
+    /// Time of handing the activations to the GPU and back.
+    to_gpu: f64,
+    to_cpu: f64,
+    h2d: f64,
+    /// Rate at which shards placed on the CPU are copied to be computed by the GPU, if they are.
+    batch_rate: Option<f64>,
+}
+
+impl<'a> ChainBuilder<'a> {
+    fn new(problem: &Problem<'_>, chain: &'a mut Chain) -> ChainBuilder<'a> {
+        let residual = problem.residual.get() as f64;
+        let link = problem.machine.gpu.as_ref().map(|gpu| gpu.link);
+        let time = |rate: f64, fixed: f64| fixed + residual / rate;
+        ChainBuilder {
+            chain,
+            holder: Holder::Cpu,
+            submit: link.map_or(0.0, |link| link.submit.get()),
+            handoff: link.map_or(0.0, |link| link.handoff.get()),
+            to_gpu: link.map_or(0.0, |link| time(link.h2d.get(), link.handoff.get())),
+            to_cpu: link.map_or(0.0, |link| time(link.d2h.get(), link.handoff.get())),
+            h2d: link.map_or(1.0, |link| link.h2d.get()),
+            batch_rate: match problem.runtime {
+                Runtime::Baton => None,
+                Runtime::CopiesForBatches { rate } => Some(rate.get()),
+            },
+        }
+    }
+
+    fn cpu(&mut self, shard: usize, price: &Price, cost: &ShardCost) {
+        if let Some(rate) = self.batch_rate
+            && !matches!(cost.shard, Shard::Embedding | Shard::Output)
+        {
+            let bytes = cost.touched() + cost.kv_used;
+            return self.on_demand(shard, price.gpu, bytes.get() as f64 / rate);
+        }
+        let same = self.holder == Holder::Cpu;
+        let fixed = if same { 0.0 } else { self.to_cpu };
+        self.holder = Holder::Cpu;
+        match self.chain.steps.last_mut() {
+            Some(step) if same => {
+                step.cpu += price.cpu;
+                step.cpu_reads += price.cpu_reads;
+            }
+            _ => {
+                let (cpu, cpu_reads) = (price.cpu, price.cpu_reads);
+                self.chain.steps.push(Step { shard, fixed, cpu, cpu_reads, ..Step::default() });
+            }
+        }
+    }
+
+    fn gpu(&mut self, shard: usize, seconds: f64) {
+        if self.holder == Holder::Gpu
+            && let Some(step) = self.chain.steps.last_mut()
+            && !step.streamed
+        {
+            step.gpu += seconds;
+            return;
+        }
+        let fixed = self.take();
+        self.chain.steps.push(Step { shard, fixed, gpu: seconds, ..Step::default() });
+    }
+
+    /// A streamed shard, copied ahead to `slot` if it has one. `kept` of it needs no copy.
+    fn streamed(&mut self, shard: usize, price: &Price, kept: Bytes, slot: Option<&Slot>) {
+        let bytes = |all: Bytes| all.saturating_sub(kept).get() as f64;
+        let Some(slot) = slot else {
+            return self.on_demand(shard, price.gpu, bytes(price.on_demand) / self.h2d);
+        };
+        let (fixed, gpu, streamed) = (self.take(), price.gpu, true);
+        self.chain.steps.push(Step { shard, fixed, gpu, streamed, ..Step::default() });
+        self.chain.copies.push(Copy { shard, bytes: bytes(price.ahead), after: slot.after });
+    }
+
+    fn on_demand(&mut self, shard: usize, gpu: f64, demand: f64) {
+        let fixed = self.take();
+        self.chain.steps.push(Step { shard, fixed, demand, gpu, ..Step::default() });
+    }
+
+    /// The GPU takes over, or goes on with a new split; gives the time of that.
+    fn take(&mut self) -> f64 {
+        let handoff = if self.holder == Holder::Gpu { 0.0 } else { self.to_gpu };
+        self.holder = Holder::Gpu;
+        handoff + self.submit
+    }
+
+    /// The logits, which are few, go to the CPU.
+    fn end(&mut self) {
+        if self.holder == Holder::Gpu {
+            let shard = self.chain.steps.last().map_or(0, |step| step.shard);
+            self.chain.steps.push(Step { shard, fixed: self.handoff, ..Step::default() });
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The time of a shard in each place, from the times of its ops.
+
+use crate::problem::Problem;
+use crate::profile::{Kernels, MachineProfile};
+use crate::shard::ShardCost;
+use crate::units::Bytes;
+
+/// A group of experts of which a pass is expected to touch at least this share is copied whole, ahead of its use; of
+/// another the experts are copied once it is known which.
+const COPIED_WHOLE: f64 = 0.9;
+
+/// What one shard takes in one pass, wherever it is. Times are seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Price {
+    /// Computed by the CPU.
+    pub(crate) cpu: f64,
+    /// What the CPU then reads from memory.
+    pub(crate) cpu_reads: f64,
+    /// Computed by the GPU.
+    pub(crate) gpu: f64,
+    /// Copied ahead of its use when streamed.
+    pub(crate) ahead: Bytes,
+    /// Copied only once the shard has begun when streamed.
+    pub(crate) on_demand: Bytes,
+    /// VRAM of the slot that it needs when streamed.
+    pub(crate) slot: Bytes,
+    /// Whether each time lies inside what was measured, on the CPU and on the GPU.
+    pub(crate) measured: [bool; 2],
+}
+
+impl Price {
+    pub(crate) fn of(shard: &ShardCost, machine: &MachineProfile) -> Price {
+        let (cpu, cpu_measured) = compute(shard, &machine.cpu.kernels);
+        let (gpu, gpu_measured) =
+            machine.gpu.as_ref().map_or((0.0, true), |gpu| compute(shard, &gpu.kernels));
+        let touched = shard.touched();
+        let whole = touched.get() as f64 >= COPIED_WHOLE * shard.weights.get() as f64;
+        let (ahead, on_demand) = if whole {
+            (shard.weights + shard.kv_used, Bytes::ZERO)
+        } else {
+            (Bytes::ZERO, touched + shard.kv_used)
+        };
+        Price {
+            cpu,
+            cpu_reads: (touched + shard.kv_used).get() as f64,
+            gpu,
+            ahead,
+            on_demand,
+            slot: shard.kv + if whole { shard.weights } else { shard.touched_at_most() },
+            measured: [cpu_measured, gpu_measured],
+        }
+    }
+
+    /// The prices of all shards of a problem.
+    pub(crate) fn all(problem: &Problem<'_>) -> Vec<Price> {
+        let mut prices: Vec<Price> = Vec::with_capacity(problem.shards.len());
+        for (i, shard) in problem.shards.iter().enumerate() {
+            // Layers are mostly alike: the shard two before is the same part of the layer before.
+            let alike = i >= 2 && problem.shards[i - 2].costs_the_same(shard);
+            let price = if alike { prices[i - 2] } else { Price::of(shard, problem.machine) };
+            prices.push(price);
+        }
+        prices
+    }
+}
+
+impl ShardCost {
+    /// Whether two shards differ in nothing but their place in the model.
+    pub(crate) fn costs_the_same(&self, other: &ShardCost) -> bool {
+        let sizes = |shard: &ShardCost| {
+            (shard.weights, shard.shared_with_output, shard.kv, shard.kv_used, shard.scratch)
+        };
+        sizes(self) == sizes(other) && self.ops == other.ops
+    }
+}
+
+fn compute(shard: &ShardCost, kernels: &Kernels) -> (f64, bool) {
+    shard.ops.iter().map(|op| kernels.time(op)).fold((0.0, true), |(seconds, measured), timed| {
+        (seconds + timed.seconds, measured && timed.measured)
+    })
+}

@@ -1,0 +1,34 @@
+//! What is to be decided: shards, machine, budget.
+
+use crate::profile::MachineProfile;
+use crate::shard::ShardCost;
+use crate::units::{Bytes, BytesPerSec};
+
+/// Where should each of these shards live?
+#[derive(Debug, Clone, Copy)]
+pub struct Problem<'a> {
+    /// What each shard costs in the pass that is planned for, in running order.
+    pub shards: &'a [ShardCost],
+    /// The machine.
+    pub machine: &'a MachineProfile,
+    /// VRAM that everything together may take; zero leaves the GPU alone.
+    pub vram: Bytes,
+    /// Activations that a hand-off moves.
+    pub residual: Bytes,
+    /// The program that runs the plan.
+    pub runtime: Runtime,
+}
+
+/// What a program that runs plans does where a plan leaves it open.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Runtime {
+    /// The CPU computes the shards placed there, whatever the number of tokens.
+    #[default]
+    Baton,
+    /// In a pass of many tokens shards placed on the CPU are copied to the GPU when their turn comes, and computed
+    /// there: llama.cpp and what is built on it, from 32 tokens on.
+    CopiesForBatches {
+        /// Rate of these copies.
+        rate: BytesPerSec,
+    },
+}

@@ -1,0 +1,291 @@
+//! Event simulation of passes: one chain of compute, one copy engine that runs ahead of it, one memory under both.
+//!
+//! The chain is a list of steps, run in order, pass after pass. The copy engine works through the streamed shards in
+//! the same order, as far ahead as their slots allow, over the end of a pass into the next. While the CPU computes,
+//! copies run at the rate measured so; where both ask more of the memory than it gives, the CPU slows down. While the
+//! GPU computes, a copy and the computation delay each other by the measured loss.
+//!
+//! Not modelled: the copy back of new KV cells of streamed attention, which is small and runs the other way.
+
+use crate::profile::{Link, MachineProfile};
+
+/// A copy slows the CPU down at most to this share of its speed.
+const SLOWEST_CPU: f64 = 0.25;
+
+/// What is left of a piece of work that is done, in seconds or bytes.
+const DONE: f64 = 1e-12;
+
+/// One step of the chain: the work between two hand-offs or copies. Times are seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Step {
+    /// First shard of the step, for whoever draws it.
+    pub(crate) shard: usize,
+    /// Before all else: hand-offs and starting work on the GPU.
+    pub(crate) fixed: f64,
+    /// Then: copying what cannot be copied ahead, with the copy engine to itself.
+    pub(crate) demand: f64,
+    /// Then, on both devices at once: computing on the CPU,
+    pub(crate) cpu: f64,
+    /// which reads so many bytes,
+    pub(crate) cpu_reads: f64,
+    /// and computing on the GPU.
+    pub(crate) gpu: f64,
+    /// The GPU needs the next streamed shard.
+    pub(crate) streamed: bool,
+}
+
+/// One copy ahead.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Copy {
+    /// The shard that is copied.
+    pub(crate) shard: usize,
+    /// Its size.
+    pub(crate) bytes: f64,
+    /// How many copies earlier the one was made that must have been used before.
+    pub(crate) after: usize,
+}
+
+/// A pass as a chain of steps and the copies that they need.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chain {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) copies: Vec<Copy>,
+}
+
+/// What was busy, and from when to when.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// Who was busy.
+    pub lane: Lane,
+    /// Index of the first shard that it was busy with.
+    pub shard: usize,
+    /// Seconds since the start.
+    pub start: f64,
+    /// Seconds since the start.
+    pub end: f64,
+}
+
+/// Who can be busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// The CPU computes.
+    Cpu,
+    /// The GPU computes.
+    Gpu,
+    /// A streamed shard is copied.
+    Copy,
+    /// Work is handed over or started.
+    Handoff,
+}
+
+/// Where the time of a pass went. Seconds; they add up to the pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Shares {
+    pub(crate) cpu: f64,
+    pub(crate) gpu: f64,
+    /// The chain stood still for a copy.
+    pub(crate) waiting: f64,
+    pub(crate) handoffs: f64,
+}
+
+impl Shares {
+    pub(crate) fn total(&self) -> f64 {
+        self.cpu + self.gpu + self.waiting + self.handoffs
+    }
+}
+
+/// The passes of a simulation.
+pub(crate) struct Passes {
+    /// Nothing copied before it begins.
+    pub(crate) first: Shares,
+    /// Copied ahead by the pass before.
+    pub(crate) steady: Shares,
+}
+
+impl Chain {
+    /// Simulates passes until one has gone as all later ones will.
+    pub(crate) fn run(&self, machine: &MachineProfile) -> Passes {
+        let mut simulation = Simulation::new(self, machine, |_| ());
+        let first = simulation.pass();
+        if self.copies.is_empty() {
+            return Passes { first, steady: first };
+        }
+        simulation.pass();
+        Passes { first, steady: simulation.pass() }
+    }
+
+    /// What was busy when during the first `n` passes.
+    pub(crate) fn spans(&self, machine: &MachineProfile, n: usize) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        let mut simulation = Simulation::new(self, machine, |span: Span| {
+            match spans.iter_mut().rev().take(4).find(|last| last.lane == span.lane) {
+                Some(last) if last.shard == span.shard && last.end == span.start => {
+                    last.end = span.end;
+                }
+                _ => spans.push(span),
+            }
+        });
+        for _ in 0..n {
+            simulation.pass();
+        }
+        spans
+    }
+}
+
+struct Simulation<'a, R> {
+    chain: &'a Chain,
+    h2d: f64,
+    h2d_while_cpu: f64,
+    /// While copying and GPU computing go on at once, each runs at this share of its speed.
+    both: f64,
+    dram: f64,
+    now: f64,
+    /// Copies made, and copies whose shard has been used; counted over all passes.
+    made: usize,
+    used: usize,
+    /// What is left of the copy under way, if one is.
+    copying: Option<f64>,
+    record: R,
+}
+
+/// What goes on until it is all done.
+struct Work {
+    shard: usize,
+    idle: f64,
+    cpu: f64,
+    /// Bytes per second that the CPU reads.
+    cpu_rate: f64,
+    gpu: f64,
+    /// The GPU waits until so many copies are made.
+    needs: usize,
+    /// The copy engine is free for copies ahead.
+    copies: bool,
+}
+
+impl<'a, R: FnMut(Span)> Simulation<'a, R> {
+    fn new(chain: &'a Chain, machine: &MachineProfile, record: R) -> Simulation<'a, R> {
+        let (h2d, h2d_while_cpu, loss) = match &machine.gpu {
+            Some(gpu) => {
+                let Link { h2d, h2d_while_cpu, overlap_loss, .. } = gpu.link;
+                (h2d.get(), h2d_while_cpu.get(), overlap_loss)
+            }
+            None => (1.0, 1.0, 0.0),
+        };
+        let both = 1.0 / (1.0 + loss);
+        let dram = machine.cpu.dram.get();
+        let (now, made, used, copying) = (0.0, 0, 0, None);
+        Simulation { chain, h2d, h2d_while_cpu, both, dram, now, made, used, copying, record }
+    }
+
+    fn pass(&mut self) -> Shares {
+        let mut shares = Shares::default();
+        for step in &self.chain.steps {
+            let Step { shard, fixed, demand, cpu, cpu_reads, gpu, streamed } = *step;
+            let nothing = Work {
+                shard,
+                idle: 0.0,
+                cpu: 0.0,
+                cpu_rate: 0.0,
+                gpu: 0.0,
+                needs: 0,
+                copies: true,
+            };
+            if fixed > 0.0 {
+                self.note(Lane::Handoff, shard, self.now, self.now + fixed);
+                self.until_done(Work { idle: fixed, ..nothing });
+                shares.handoffs += fixed;
+            }
+            if demand > 0.0 {
+                self.note(Lane::Copy, shard, self.now, self.now + demand);
+                self.until_done(Work { idle: demand, copies: false, ..nothing });
+                shares.waiting += demand;
+            }
+            let start = self.now;
+            let cpu_rate = if cpu > 0.0 { cpu_reads / cpu } else { 0.0 };
+            let needs = if streamed { self.used + 1 } else { 0 };
+            let waited = self.until_done(Work { cpu, cpu_rate, gpu, needs, ..nothing });
+            let computed = self.now - start - waited;
+            shares.waiting += waited;
+            // Of two devices computing at once the longer one is what the pass takes.
+            if cpu > gpu {
+                shares.cpu += computed
+            } else {
+                shares.gpu += computed
+            }
+            if streamed {
+                self.used += 1;
+            }
+        }
+        shares
+    }
+
+    /// Lets time pass until `work` is done; gives the time during which nothing but copying went on.
+    fn until_done(&mut self, mut work: Work) -> f64 {
+        let mut waited = 0.0;
+        loop {
+            let missing = self.made < work.needs;
+            let cpu_on = work.cpu > DONE;
+            let gpu_on = work.gpu > DONE && !missing;
+            if !cpu_on && !gpu_on && !missing && work.idle <= DONE {
+                return waited;
+            }
+            if self.copying.is_none() && work.copies {
+                self.copying = self.next_copy();
+            }
+            let copying = self.copying.filter(|_| work.copies);
+            let slowed = if copying.is_some() && gpu_on { self.both } else { 1.0 };
+            let copy_rate = if cpu_on { self.h2d_while_cpu } else { self.h2d } * slowed;
+            let mut cpu_speed = 1.0;
+            if copying.is_some() && cpu_on && work.cpu_rate + copy_rate > self.dram {
+                cpu_speed = ((self.dram - copy_rate) / work.cpu_rate).clamp(SLOWEST_CPU, 1.0);
+            }
+            let mut dt = f64::INFINITY;
+            if let Some(left) = copying {
+                dt = dt.min(left / copy_rate);
+            }
+            if cpu_on {
+                dt = dt.min(work.cpu / cpu_speed);
+            }
+            if gpu_on {
+                dt = dt.min(work.gpu / slowed);
+            }
+            if work.idle > DONE {
+                dt = dt.min(work.idle);
+            }
+            assert!(dt.is_finite(), "a shard that is waited for is being copied");
+            let then = self.now + dt;
+            if let Some(left) = copying {
+                let shard = self.chain.copies[self.made % self.chain.copies.len()].shard;
+                self.note(Lane::Copy, shard, self.now, then);
+                let left = left - dt * copy_rate;
+                self.copying = (left > 1.0).then_some(left);
+                self.made += usize::from(self.copying.is_none());
+            }
+            if cpu_on {
+                self.note(Lane::Cpu, work.shard, self.now, then);
+                work.cpu -= dt * cpu_speed;
+            }
+            if gpu_on {
+                self.note(Lane::Gpu, work.shard, self.now, then);
+                work.gpu -= dt * slowed;
+            }
+            if !cpu_on && !gpu_on && work.idle <= DONE {
+                waited += dt;
+            }
+            work.idle -= dt;
+            self.now = then;
+        }
+    }
+
+    /// Bytes of the next copy, if its slot is free.
+    fn next_copy(&self) -> Option<f64> {
+        let copies = &self.chain.copies;
+        let copy = copies.get(self.made.checked_rem(copies.len())?)?;
+        let free = self.used + copy.after > self.made;
+        free.then_some(copy.bytes)
+    }
+
+    fn note(&mut self, lane: Lane, shard: usize, start: f64, end: f64) {
+        (self.record)(Span { lane, shard, start, end });
+    }
+}
