@@ -12,8 +12,10 @@ mod plan;
 mod price;
 mod problem;
 mod profile;
+mod prompt;
 mod ring;
 mod shard;
+mod solve;
 mod strategy;
 mod timeline;
 mod units;
@@ -29,8 +31,10 @@ pub use profile::{
     AttentionPoint, AttentionTimes, CpuProfile, GpuProfile, Kernels, Link, MachineProfile,
     PROFILE_SCHEMA, ProductKind, ProductPoint, ProductTimes,
 };
+pub use prompt::{PromptPass, prompt_passes};
 pub use ring::Slot;
 pub use shard::{Shard, ShardCost};
+pub use solve::{plan_by, plan_of, solve};
 pub use strategy::Strategy;
 pub use timeline::{Lane, Span};
 pub use units::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
