@@ -6,6 +6,7 @@
 mod cost;
 mod error;
 mod format;
+pub mod library;
 mod model;
 mod placement;
 mod plan;
