@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn unequal_shards_wait_for_the_last_they_overlap() {
         assert_eq!(slots(12, &[4, 8, 4, 8]), [(0, 2), (4, 2), (0, 2), (4, 2)]);
-        assert_eq!(slots(12, &[8, 4, 5, 6]), [(0, 1), (8, 4), (0, 2), (5, 1)]);
+        assert_eq!(slots(12, &[8, 4, 5, 6]), [(0, 1), (8, 2), (0, 2), (5, 2)]);
         assert_eq!(lay_out(Bytes::new(3), &[(0, Bytes::new(4))]), None);
     }
 }

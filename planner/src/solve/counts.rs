@@ -10,7 +10,7 @@ use crate::units::Bytes;
 /// A layout in a few numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Counts {
-    pub(super) output_pinned: bool,
+    pub(super) output: Placement,
     pub(super) attention: Part,
     pub(super) ffn: Part,
     /// Slots of the largest streamed shard in the ring.
@@ -96,7 +96,7 @@ impl Lists {
     pub(super) fn grid(&self) -> Vec<Counts> {
         let (n_attention, n_ffn) = (self.attention.len(), self.ffn.len());
         let mut grid = Vec::new();
-        for output_pinned in [true, false] {
+        for output in [Placement::Pinned, Placement::Cpu] {
             for fifth in (0..=4).rev() {
                 let pinned = n_attention * fifth / 4;
                 for streamed in [0, n_attention - pinned] {
@@ -107,8 +107,7 @@ impl Lists {
                             let some_streamed = streamed + ffn.streamed > 0;
                             let n_slots = if some_streamed { 3 } else { 0 };
                             let fill = if fifth == 4 { Fill::Ffn } else { Fill::Nothing };
-                            let counts =
-                                Counts { output_pinned, attention, ffn, n_slots, spread, fill };
+                            let counts = Counts { output, attention, ffn, n_slots, spread, fill };
                             grid.push(counts);
                             if fifth < 4 {
                                 grid.push(Counts { fill: Fill::Ffn, ..counts });
@@ -132,7 +131,9 @@ impl Lists {
         for fill in [Fill::Ffn, Fill::Attention, Fill::Nothing] {
             let from = Counts { fill, ..from };
             steps.push(from);
-            steps.push(Counts { output_pinned: !from.output_pinned, ..from });
+            for output in [Placement::Cpu, Placement::Pinned, Placement::Streamed] {
+                steps.push(Counts { output, ..from });
+            }
             steps.push(Counts { spread: !from.spread, ..from });
             for n_slots in [from.n_slots.saturating_sub(1), from.n_slots + 1, from.n_slots + 3] {
                 steps.push(Counts { n_slots, ..from });
@@ -149,7 +150,7 @@ impl Lists {
 
     /// The counts with what is left of the budget filled; `None` when they do not fit as they are.
     pub(super) fn filled(&self, mut counts: Counts, vram: Bytes) -> Option<Counts> {
-        let some_streamed = counts.attention.streamed + counts.ffn.streamed > 0;
+        let some_streamed = self.slot(&counts) > Bytes::ZERO;
         counts.n_slots = if some_streamed { counts.n_slots.max(1) } else { 0 };
         let left = |counts: &Counts| {
             let need = self.need(counts);
@@ -168,15 +169,20 @@ impl Lists {
     fn need(&self, counts: &Counts) -> Bytes {
         let pinned = self.attention.pinned[counts.attention.pinned as usize]
             + self.ffn.pinned[counts.ffn.pinned as usize];
-        let slot = self.attention.slot_if(counts.attention).max(self.ffn.slot_if(counts.ffn));
         let mut scratch =
             self.attention.scratch_if(counts.attention).max(self.ffn.scratch_if(counts.ffn));
-        let mut output = Bytes::ZERO;
-        if counts.output_pinned {
-            output = self.output_bytes;
+        if counts.output != Placement::Cpu {
             scratch = scratch.max(self.output_scratch);
         }
-        self.driver + pinned + output + slot * u64::from(counts.n_slots) + scratch
+        let output =
+            if counts.output == Placement::Pinned { self.output_bytes } else { Bytes::ZERO };
+        self.driver + pinned + output + self.slot(counts) * u64::from(counts.n_slots) + scratch
+    }
+
+    /// The largest slot that a streamed shard needs.
+    fn slot(&self, counts: &Counts) -> Bytes {
+        let layers = self.attention.slot_if(counts.attention).max(self.ffn.slot_if(counts.ffn));
+        if counts.output == Placement::Streamed { layers.max(self.output_bytes) } else { layers }
     }
 
     /// The layout that counts mean.
@@ -184,11 +190,9 @@ impl Lists {
         let mut placements = vec![Placement::Cpu; n_shards];
         self.attention.place(counts.attention, counts.spread, &mut placements);
         self.ffn.place(counts.ffn, counts.spread, &mut placements);
-        if counts.output_pinned {
-            placements[self.output] = Placement::Pinned;
-        }
-        let slot = self.attention.slot_if(counts.attention).max(self.ffn.slot_if(counts.ffn));
-        Layout { placements, ring: slot * u64::from(counts.n_slots), resident: Vec::new() }
+        placements[self.output] = counts.output;
+        let ring = self.slot(&counts) * u64::from(counts.n_slots);
+        Layout { placements, ring, resident: Vec::new() }
     }
 }
 

@@ -177,7 +177,9 @@ impl<'a> Search<'a> {
     fn try_counts(&mut self, lists: &Lists, counts: Counts, best: &mut Option<(Counts, f64)>) {
         let Some(counts) = lists.filled(counts, self.problem.vram) else { return };
         let layout = lists.layout(counts, self.problem.shards.len());
-        if self.tried.contains(&layout) {
+        // Pinned shards that are spread are not the ones that were counted, where layers differ.
+        let fits = vram_use(self.problem, &layout).total() <= self.problem.vram;
+        if !fits || self.tried.contains(&layout) {
             return;
         }
         let limit = best.map_or(f64::INFINITY, |(_, seconds)| seconds);
