@@ -5,6 +5,7 @@
 
 mod cost;
 mod error;
+mod forecast;
 mod format;
 pub mod library;
 mod model;
@@ -23,6 +24,7 @@ mod units;
 
 pub use cost::{AttentionShape, OpCost};
 pub use error::{ModelFileError, PlanError, ProfileError};
+pub use forecast::{Forecast, Method, Setting, TierPlan, Workload, forecast, plan_tiers};
 pub use format::Format;
 pub use model::{Ffn, Formats, Model, ModelShape, Pass, Window};
 pub use placement::{Placement, Tier};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::placement::Placement;
-use crate::price::Price;
+use crate::price::{Price, Streaming};
 use crate::problem::{Problem, Runtime};
 use crate::ring::{Slot, lay_out};
 use crate::shard::{Shard, ShardCost};
@@ -166,6 +166,36 @@ pub(crate) struct Arranged<'a> {
     resident: Vec<Bytes>,
 }
 
+/// Slots of the shards that are copied ahead. Those copied by choice share one region before the ring's first slot.
+fn give_slots(
+    layout: &Layout,
+    prices: &[Price],
+    resident: &[Bytes],
+    by_choice: bool,
+) -> Option<Vec<Slot>> {
+    let mut ahead = Vec::new();
+    let mut chosen_slot = Bytes::ZERO;
+    for (i, placement) in layout.placements.iter().enumerate() {
+        if *placement != Placement::Streamed {
+            continue;
+        }
+        match prices[i].chosen.filter(|_| by_choice) {
+            Some(chosen) => chosen_slot = chosen_slot.max(chosen.slot),
+            None => {
+                let kept = resident.get(i).copied().unwrap_or_default();
+                let size = prices[i].whole.slot.saturating_sub(kept);
+                if size > Bytes::ZERO {
+                    ahead.push((i, size));
+                }
+            }
+        }
+    }
+    if chosen_slot > layout.ring {
+        return None;
+    }
+    lay_out(layout.ring.saturating_sub(chosen_slot), &ahead)
+}
+
 impl<'a> Arranged<'a> {
     /// Gives out the slots; `None` when the ring is too small.
     pub(crate) fn of(
@@ -179,24 +209,12 @@ impl<'a> Arranged<'a> {
         for tensor in &layout.resident {
             resident[tensor.shard] += tensor.bytes;
         }
-        let kept = |shard: usize| resident.get(shard).copied().unwrap_or_default();
-        let mut ahead = Vec::new();
-        let mut on_demand = Bytes::ZERO;
-        for (i, placement) in layout.placements.iter().enumerate() {
-            if *placement == Placement::Streamed {
-                let size = prices[i].slot.saturating_sub(kept(i));
-                if prices[i].on_demand > Bytes::ZERO {
-                    on_demand = on_demand.max(size);
-                } else if size > Bytes::ZERO {
-                    ahead.push((i, size));
-                }
-            }
-        }
-        if on_demand > layout.ring {
-            return None;
-        }
-        let slots = lay_out(layout.ring.saturating_sub(on_demand), &ahead)?;
-        Some(Arranged { layout, slots, resident })
+        let arranged = |by_choice| {
+            let slots = give_slots(layout, prices, &resident, by_choice)?;
+            Some(Arranged { layout, slots, resident: resident.clone() })
+        };
+        // A ring made for other passes may have no room for chosen experts besides its slots: then all are copied.
+        arranged(true).or_else(|| arranged(false))
     }
 
     pub(crate) fn predict(&self, problem: &Problem<'_>, prices: &[Price]) -> Prediction {
@@ -232,8 +250,12 @@ impl<'a> Arranged<'a> {
                 Placement::Pinned => builder.gpu(i, price.gpu),
                 Placement::Streamed => {
                     let kept = self.resident.get(i).copied().unwrap_or_default();
-                    let slot = slots.next_if(|slot| slot.shard == i);
-                    builder.streamed(i, price, kept, slot);
+                    match (price.chosen, slots.next_if(|slot| slot.shard == i)) {
+                        (_, Some(slot)) => builder.streamed(i, price, kept, slot),
+                        (Some(chosen), None) => builder.chosen(i, price, chosen),
+                        // All of it is there already.
+                        (None, None) => builder.gpu(i, price.gpu),
+                    }
                 }
             }
         }
@@ -322,15 +344,17 @@ impl<'a> ChainBuilder<'a> {
         self.chain.steps.push(Step { shard, fixed, gpu: seconds, ..Step::default() });
     }
 
-    /// A streamed shard, copied ahead to `slot` if it has one. `kept` of it needs no copy.
-    fn streamed(&mut self, shard: usize, price: &Price, kept: Bytes, slot: Option<&Slot>) {
-        let bytes = |all: Bytes| all.saturating_sub(kept).get() as f64;
-        let Some(slot) = slot else {
-            return self.on_demand(shard, price.gpu, bytes(price.on_demand) / self.h2d);
-        };
+    /// A shard copied ahead, of which `kept` is there already.
+    fn streamed(&mut self, shard: usize, price: &Price, kept: Bytes, slot: &Slot) {
+        let bytes = price.whole.copied.saturating_sub(kept).get() as f64;
         let (fixed, gpu, streamed) = (self.take(), price.gpu, true);
         self.chain.steps.push(Step { shard, fixed, gpu, streamed, ..Step::default() });
-        self.chain.copies.push(Copy { shard, bytes: bytes(price.ahead), after: slot.after });
+        self.chain.copies.push(Copy { shard, bytes, after: slot.after });
+    }
+
+    /// A group of experts whose chosen ones are copied when they are known.
+    fn chosen(&mut self, shard: usize, price: &Price, chosen: Streaming) {
+        self.on_demand(shard, price.gpu, chosen.copied.get() as f64 / self.h2d);
     }
 
     fn on_demand(&mut self, shard: usize, gpu: f64, demand: f64) {

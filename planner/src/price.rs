@@ -5,8 +5,8 @@ use crate::profile::{Kernels, MachineProfile};
 use crate::shard::ShardCost;
 use crate::units::Bytes;
 
-/// A group of experts of which a pass is expected to touch at least this share is copied whole, ahead of its use; of
-/// another the experts are copied once it is known which.
+/// Of a group of experts of which a pass is expected to touch less than this share, the chosen experts are copied once
+/// it is known which; any other shard is copied whole, ahead of its use.
 const COPIED_WHOLE: f64 = 0.9;
 
 /// What one shard takes in one pass, wherever it is. Times are seconds.
@@ -18,14 +18,21 @@ pub(crate) struct Price {
     pub(crate) cpu_reads: f64,
     /// Computed by the GPU.
     pub(crate) gpu: f64,
-    /// Copied ahead of its use when streamed.
-    pub(crate) ahead: Bytes,
-    /// Copied only once the shard has begun when streamed.
-    pub(crate) on_demand: Bytes,
-    /// VRAM of the slot that it needs when streamed.
-    pub(crate) slot: Bytes,
+    /// Streamed as a whole.
+    pub(crate) whole: Streaming,
+    /// Streamed by what the tokens choose, once they have chosen.
+    pub(crate) chosen: Option<Streaming>,
     /// Whether each time lies inside what was measured, on the CPU and on the GPU.
     pub(crate) measured: [bool; 2],
+}
+
+/// What a streamed shard takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Streaming {
+    /// Copied in a pass.
+    pub(crate) copied: Bytes,
+    /// VRAM of the slot.
+    pub(crate) slot: Bytes,
 }
 
 impl Price {
@@ -34,21 +41,25 @@ impl Price {
         let (gpu, gpu_measured) =
             machine.gpu.as_ref().map_or((0.0, true), |gpu| compute(shard, &gpu.kernels));
         let touched = shard.touched();
-        let whole = touched.get() as f64 >= COPIED_WHOLE * shard.weights.get() as f64;
-        let (ahead, on_demand) = if whole {
-            (shard.weights + shard.kv_used, Bytes::ZERO)
-        } else {
-            (Bytes::ZERO, touched + shard.kv_used)
-        };
+        let few = (touched.get() as f64) < COPIED_WHOLE * shard.weights.get() as f64;
+        let chosen =
+            Streaming { copied: touched + shard.kv_used, slot: shard.touched_at_most() + shard.kv };
         Price {
             cpu,
             cpu_reads: (touched + shard.kv_used).get() as f64,
             gpu,
-            ahead,
-            on_demand,
-            slot: shard.kv + if whole { shard.weights } else { shard.touched_at_most() },
+            whole: Streaming {
+                copied: shard.weights + shard.kv_used,
+                slot: shard.weights + shard.kv,
+            },
+            chosen: (few && shard.has_experts()).then_some(chosen),
             measured: [cpu_measured, gpu_measured],
         }
+    }
+
+    /// Streaming as it is done where there is room for it.
+    pub(crate) fn streaming(&self) -> Streaming {
+        self.chosen.unwrap_or(self.whole)
     }
 
     /// The prices of all shards of a problem.

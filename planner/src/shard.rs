@@ -56,6 +56,11 @@ impl ShardCost {
         self.ops.iter().map(OpCost::weights_read).sum()
     }
 
+    /// Whether it is a group of experts.
+    pub fn has_experts(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, OpCost::Experts { .. }))
+    }
+
     /// The most weights that the pass can read.
     pub fn touched_at_most(&self) -> Bytes {
         self.ops.iter().map(OpCost::weights_read_at_most).sum()

@@ -178,7 +178,7 @@ impl Draft<'_> {
     pub(crate) fn largest_slot(&self, placements: &[Placement]) -> Bytes {
         let pairs = placements.iter().zip(self.prices);
         let streamed = pairs.filter(|(placement, _)| **placement == Placement::Streamed);
-        streamed.map(|(_, price)| price.slot).max().unwrap_or_default()
+        streamed.map(|(_, price)| price.streaming().slot).max().unwrap_or_default()
     }
 
     /// Room for the two largest neighbouring layers from layer `k` on.
@@ -186,7 +186,7 @@ impl Draft<'_> {
         let mut layers = vec![Bytes::ZERO; self.n_layer() as usize];
         for (cost, price) in self.problem.shards.iter().zip(self.prices) {
             if let Shard::Attention { layer } | Shard::Ffn { layer } = cost.shard {
-                layers[layer as usize] += price.slot;
+                layers[layer as usize] += price.streaming().slot;
             }
         }
         layers.into_iter().skip(k as usize).max().unwrap_or_default() * 2
@@ -228,7 +228,6 @@ impl Draft<'_> {
     }
 
     fn has_experts(&self) -> bool {
-        let mut ops = self.problem.shards.iter().flat_map(|cost| &cost.ops);
-        ops.any(|op| matches!(op, crate::cost::OpCost::Experts { .. }))
+        self.problem.shards.iter().any(crate::shard::ShardCost::has_experts)
     }
 }

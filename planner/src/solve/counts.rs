@@ -223,7 +223,7 @@ impl List {
         let bytes = |i: usize| problem.shards[i].weights + problem.shards[i].kv;
         let saved_per_byte = |i: usize| {
             let price = &prices[i];
-            let copy = (price.ahead + price.on_demand).get() as f64 / h2d;
+            let copy = price.streaming().copied.get() as f64 / h2d;
             (price.cpu.min(copy) - price.gpu) / bytes(i).get() as f64
         };
         shards.sort_by(|&a, &b| saved_per_byte(b).total_cmp(&saved_per_byte(a)).then(a.cmp(&b)));
@@ -231,7 +231,7 @@ impl List {
         for &i in &shards {
             pinned.push(*pinned.last().expect("it begins with zero") + bytes(i));
         }
-        let slot = shards.iter().map(|&i| prices[i].slot).max().unwrap_or_default();
+        let slot = shards.iter().map(|&i| prices[i].streaming().slot).max().unwrap_or_default();
         let scratch = shards.iter().map(|&i| problem.shards[i].scratch).max().unwrap_or_default();
         List { shards, pinned, slot, scratch }
     }

@@ -215,7 +215,7 @@ impl<'a> Search<'a> {
         let used = vram_use(self.problem, &layout).total();
         let mut left = self.problem.vram.saturating_sub(used);
         for (i, placement) in layout.placements.iter().enumerate() {
-            if *placement != Placement::Streamed || self.prices[i].on_demand > Bytes::ZERO {
+            if *placement != Placement::Streamed || self.prices[i].chosen.is_some() {
                 continue;
             }
             for (tensor, bytes) in self.problem.shards[i].tensors().enumerate() {
