@@ -122,16 +122,15 @@ pub struct ProductTimes {
     pub points: Vec<ProductPoint>,
 }
 
-/// One measured product.
+/// One measured product, in a file `[n_tokens, seconds]` or `[n_tokens, seconds, spread]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "ProductRow", into = "ProductRow")]
 pub struct ProductPoint {
     /// Rows multiplied with the matrix.
     pub n_tokens: u32,
     /// Time of the product.
     pub seconds: Seconds,
     /// Half the range of the middle half of the measurements, as a share of the time.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spread: Option<f64>,
 }
 
@@ -145,9 +144,9 @@ pub struct AttentionTimes {
     pub points: Vec<AttentionPoint>,
 }
 
-/// One measured attention.
+/// One measured attention, in a file `[n_tokens, n_kv, seconds]` or `[n_tokens, n_kv, seconds, spread]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "AttentionRow", into = "AttentionRow")]
 pub struct AttentionPoint {
     /// Tokens of the pass.
     pub n_tokens: u32,
@@ -156,6 +155,81 @@ pub struct AttentionPoint {
     /// Time of the attention.
     pub seconds: Seconds,
     /// As for products.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spread: Option<f64>,
+}
+
+/// A point as it stands in a file: a line of its own for each would make profiles long.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ProductRow {
+    Spread(u32, Seconds, f64),
+    Plain(u32, Seconds),
+}
+
+impl From<ProductRow> for ProductPoint {
+    fn from(row: ProductRow) -> ProductPoint {
+        let (n_tokens, seconds, spread) = match row {
+            ProductRow::Spread(n_tokens, seconds, spread) => (n_tokens, seconds, Some(spread)),
+            ProductRow::Plain(n_tokens, seconds) => (n_tokens, seconds, None),
+        };
+        ProductPoint { n_tokens, seconds, spread }
+    }
+}
+
+impl From<ProductPoint> for ProductRow {
+    fn from(point: ProductPoint) -> ProductRow {
+        let ProductPoint { n_tokens, seconds, spread } = point;
+        match spread {
+            Some(spread) => ProductRow::Spread(n_tokens, seconds, spread),
+            None => ProductRow::Plain(n_tokens, seconds),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum AttentionRow {
+    Spread(u32, u32, Seconds, f64),
+    Plain(u32, u32, Seconds),
+}
+
+impl From<AttentionRow> for AttentionPoint {
+    fn from(row: AttentionRow) -> AttentionPoint {
+        let (n_tokens, n_kv, seconds, spread) = match row {
+            AttentionRow::Spread(n_tokens, n_kv, seconds, spread) => {
+                (n_tokens, n_kv, seconds, Some(spread))
+            }
+            AttentionRow::Plain(n_tokens, n_kv, seconds) => (n_tokens, n_kv, seconds, None),
+        };
+        AttentionPoint { n_tokens, n_kv, seconds, spread }
+    }
+}
+
+impl From<AttentionPoint> for AttentionRow {
+    fn from(point: AttentionPoint) -> AttentionRow {
+        let AttentionPoint { n_tokens, n_kv, seconds, spread } = point;
+        match spread {
+            Some(spread) => AttentionRow::Spread(n_tokens, n_kv, seconds, spread),
+            None => AttentionRow::Plain(n_tokens, n_kv, seconds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_rows_of_numbers() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct File {
+            products: Vec<ProductPoint>,
+            attention: Vec<AttentionPoint>,
+        }
+        let text = "products = [[1, 0.5], [4, 2.0, 0.01]]\nattention = [[1, 512, 0.25, 0.5]]\n";
+        let file: File = toml::from_str(text).expect("two lists");
+        assert_eq!(file.products[1].spread, Some(0.01));
+        assert_eq!(file.attention[0].seconds, Seconds::new(0.25));
+        assert_eq!(toml::to_string(&file).expect("written"), text);
+    }
 }
