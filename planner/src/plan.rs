@@ -182,10 +182,10 @@ fn give_slots(
         match prices[i].chosen.filter(|_| by_choice) {
             Some(chosen) => chosen_slot = chosen_slot.max(chosen.slot),
             None => {
+                // A slot is as large whatever of its shard is kept elsewhere, so that keeping more never moves slots.
                 let kept = resident.get(i).copied().unwrap_or_default();
-                let size = prices[i].whole.slot.saturating_sub(kept);
-                if size > Bytes::ZERO {
-                    ahead.push((i, size));
+                if kept < prices[i].whole.copied {
+                    ahead.push((i, prices[i].whole.slot));
                 }
             }
         }
@@ -218,7 +218,17 @@ impl<'a> Arranged<'a> {
     }
 
     pub(crate) fn predict(&self, problem: &Problem<'_>, prices: &[Price]) -> Prediction {
-        let passes = self.chain(problem, prices).run(problem.machine);
+        self.predict_chain(&self.chain(problem, prices), problem, prices)
+    }
+
+    /// What the layout does, by its own chain.
+    pub(crate) fn predict_chain(
+        &self,
+        chain: &Chain,
+        problem: &Problem<'_>,
+        prices: &[Price],
+    ) -> Prediction {
+        let passes = chain.run(problem.machine);
         let pass = problem.machine.pass.get();
         let Shares { cpu, gpu, waiting, handoffs } = passes.steady;
         Prediction {

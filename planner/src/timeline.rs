@@ -10,7 +10,7 @@
 use crate::profile::{Link, MachineProfile};
 
 /// A copy slows the CPU down at most to this share of its speed.
-const SLOWEST_CPU: f64 = 0.25;
+pub(crate) const SLOWEST_CPU: f64 = 0.25;
 
 /// What is left of a piece of work that is done, in seconds or bytes.
 const DONE: f64 = 1e-12;
@@ -103,14 +103,14 @@ pub(crate) struct Passes {
 }
 
 impl Chain {
-    /// Simulates passes until one has gone as all later ones will.
+    /// Simulates a pass and the one after it, which goes as all later ones will: the ring holds a small part of a pass,
+    /// so that how the first one began is long forgotten at its end.
     pub(crate) fn run(&self, machine: &MachineProfile) -> Passes {
         let mut simulation = Simulation::new(self, machine, |_| ());
         let first = simulation.pass();
         if self.copies.is_empty() {
             return Passes { first, steady: first };
         }
-        simulation.pass();
         Passes { first, steady: simulation.pass() }
     }
 

@@ -10,6 +10,8 @@ mod paper;
 
 use std::path::Path;
 
+use planner::{Kernels, Seconds};
+
 use paper::data::{self, Baseline, Cell};
 use paper::machine::{Build, Figures, shapes};
 use paper::replay::{self, Row};
@@ -96,6 +98,9 @@ fn main() {
     if all {
         let mut profile = figures.profile(Build::Sharding, &shapes(models().iter()));
         profile.provenance = PROVENANCE.into();
+        profile.cpu.kernels = rounded(profile.cpu.kernels);
+        let gpu = profile.gpu.as_mut().expect("it has one");
+        gpu.kernels = rounded(gpu.kernels.clone());
         profile.check().expect("a fitted machine is a machine");
         std::fs::write(folder.join("machines/rtx-5090.toml"), profile.to_toml()).expect("written");
     } else {
@@ -110,6 +115,21 @@ fn main() {
 
 const PROVENANCE: &str = "RTX 5090, PCIe 5 x16, 16 CPU threads, Windows: fitted by examples/fit_paper to all \
     measurements published with the pipelined-sharding paper (MLSys 2026); not measured op by op";
+
+/// Times to four digits, which is more than a fit knows.
+fn rounded(mut kernels: Kernels) -> Kernels {
+    let round = |time: Seconds| {
+        let text = format!("{:.3e}", time.get());
+        Seconds::new(text.parse().expect("it was just printed"))
+    };
+    for point in kernels.products.iter_mut().flat_map(|times| &mut times.points) {
+        point.seconds = round(point.seconds);
+    }
+    for point in kernels.attention.iter_mut().flat_map(|times| &mut times.points) {
+        point.seconds = round(point.seconds);
+    }
+    kernels
+}
 
 fn models() -> Vec<planner::ModelShape> {
     paper::model_names().map(paper::model).collect()

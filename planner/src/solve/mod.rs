@@ -1,22 +1,20 @@
 //! The search for the best layout under the budget.
 //!
 //! Layers of a model are mostly alike, so the search is over counts and not over 2ⁿ placements: how many attention
-//! shards and how many FFN shards are pinned and how many of the others are streamed, whether the output is pinned,
-//! how large the ring is ([`counts`]). A coarse grid of counts and all named strategies are tried, the best are
-//! improved step by step. Which layers are meant by a count follows from what pinning each saves per byte. Where
-//! layers differ, or there are few of them, single shards are then moved and exchanged ([`moves`]).
-//!
-//! A layout is priced by the timeline only when a bound says that it could be the best so far.
+//! shards and how many FFN shards are pinned and how many of the others are streamed, where the output is, how large
+//! the ring is ([`lattice`]). A coarse grid of this lattice is priced by the timeline in the order of a bound that
+//! costs next to nothing ([`bound`]), until no other member can be better; from the best the search goes on in ever
+//! smaller steps. Where layers differ, or there are few of them, single shards are then moved and exchanged
+//! ([`moves`]). All named strategies are tried, too.
 
-mod counts;
+mod bound;
+mod lattice;
 mod moves;
 
-use std::collections::HashSet;
-
-use self::counts::{Counts, Lists};
+use self::lattice::{Counts, Lattice};
 use crate::error::PlanError;
 use crate::placement::Placement;
-use crate::plan::{Arranged, Layout, Plan, Prediction, Resident, vram_use};
+use crate::plan::{Arranged, Layout, Plan, Prediction, vram_use};
 use crate::price::Price;
 use crate::problem::Problem;
 use crate::strategy::{Draft, Strategy};
@@ -80,14 +78,13 @@ fn check(problem: &Problem<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The layouts tried so far and the best of them.
+/// The best layout so far.
 struct Search<'a> {
     problem: &'a Problem<'a>,
     draft: Draft<'a>,
     prices: &'a [Price],
-    tried: HashSet<Layout>,
     best: Option<(Layout, Prediction)>,
-    /// The best time found for a problem without any placement on the GPU is not a success of a budget.
+    /// The smallest need of all layouts with the GPU that were considered.
     least_need: Bytes,
 }
 
@@ -95,145 +92,154 @@ impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>, prices: &'a [Price]) -> Search<'a> {
         let draft = Draft { problem, prices };
         let least_need = Bytes::new(u64::MAX);
-        Search { problem, draft, prices, tried: HashSet::new(), best: None, least_need }
+        Search { problem, draft, prices, best: None, least_need }
     }
 
     fn run(&mut self) {
-        let n = self.problem.shards.len();
-        self.try_layout(Layout {
-            placements: vec![Placement::Cpu; n],
-            ring: Bytes::ZERO,
-            resident: Vec::new(),
-        });
+        let placements = vec![Placement::Cpu; self.problem.shards.len()];
+        self.try_layout(Layout { placements, ring: Bytes::ZERO, resident: Vec::new() });
         if self.problem.vram == Bytes::ZERO {
             return;
         }
+        self.note_smallest();
         for strategy in Strategy::ALL {
             if let Some(layout) = strategy.layout_priced(&self.draft) {
                 self.try_layout(layout);
             }
         }
-        let lists = Lists::of(self.problem, self.prices);
-        self.search_counts(&lists);
-        if !lists.are_plain() {
+        let lattice = Lattice::of(self.problem, self.prices);
+        self.search_lattice(&lattice);
+        if !lattice.is_plain() {
             self.search_moves();
+            self.fill_rest();
         }
-        self.pin_embedding();
-        self.keep_tensors();
     }
 
-    /// The seconds of a layout if they are the best so far.
-    fn try_layout(&mut self, layout: Layout) -> Option<f64> {
-        let need = vram_use(self.problem, &layout).total();
-        if need > Bytes::ZERO {
-            self.least_need = self.least_need.min(need);
+    /// Seconds of the best layout so far.
+    fn limit(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |(_, best)| best.seconds.get())
+    }
+
+    /// Keeps a layout if it fits and is the best so far.
+    fn try_layout(&mut self, layout: Layout) {
+        self.note_need(&layout);
+        if !self.draft.fits(&layout) {
+            return;
         }
-        if need > self.problem.vram || self.tried.contains(&layout) {
-            return None;
-        }
-        let best = self.best.as_ref().map_or(f64::INFINITY, |(_, best)| best.seconds.get());
-        let found = self.price(&layout, best);
-        self.tried.insert(layout.clone());
-        let predicted = found?;
-        let seconds = predicted.seconds.get();
-        if seconds < best {
+        let limit = self.limit();
+        if let Some(predicted) = self.price(&layout, limit)
+            && predicted.seconds.get() < limit
+        {
             self.best = Some((layout, predicted));
-            return Some(seconds);
         }
-        None
     }
 
     /// What a layout does, unless it certainly takes longer than `limit`.
     fn price(&self, layout: &Layout, limit: f64) -> Option<Prediction> {
         let arranged = Arranged::of(self.problem, self.prices, layout)?;
-        let bound = arranged.chain(self.problem, self.prices).bound(self.problem.machine)
-            + self.problem.machine.pass.get();
-        (bound < limit).then(|| arranged.predict(self.problem, self.prices))
+        let chain = arranged.chain(self.problem, self.prices);
+        let bound = chain.bound(self.problem.machine) + self.problem.machine.pass.get();
+        (bound < limit).then(|| arranged.predict_chain(&chain, self.problem, self.prices))
     }
 
-    fn search_counts(&mut self, lists: &Lists) {
-        let mut best: Option<(Counts, f64)> = None;
-        for counts in lists.grid() {
-            self.try_counts(lists, counts, &mut best);
-        }
-        // The grid's best need not be the best known, which may be a named strategy; it is where steps begin.
-        let mut scale = lists.largest_step();
-        while let Some((from, _)) = best {
-            let before = best.map(|(_, seconds)| seconds);
-            for counts in lists.steps(from, scale) {
-                self.try_counts(lists, counts, &mut best);
-            }
-            if best.map(|(_, seconds)| seconds) < before {
-                continue;
-            }
-            if scale == 1 {
+    fn search_lattice(&mut self, lattice: &Lattice<'_>) {
+        let grid = lattice.grid();
+        let mut members: Vec<(f64, Counts)> =
+            grid.into_iter().map(|counts| (lattice.bound(&counts), counts)).collect();
+        members.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut best = None;
+        for (bound, counts) in &members {
+            if *bound >= self.limit() {
                 break;
             }
-            scale /= 2;
-        }
-    }
-
-    /// Prices counts, filled up with what fits, and keeps them if they are the best of the counts.
-    fn try_counts(&mut self, lists: &Lists, counts: Counts, best: &mut Option<(Counts, f64)>) {
-        let Some(counts) = lists.filled(counts, self.problem.vram) else { return };
-        let layout = lists.layout(counts, self.problem.shards.len());
-        // Pinned shards that are spread are not the ones that were counted, where layers differ.
-        let fits = vram_use(self.problem, &layout).total() <= self.problem.vram;
-        if !fits || self.tried.contains(&layout) {
-            return;
-        }
-        let limit = best.map_or(f64::INFINITY, |(_, seconds)| seconds);
-        let Some(predicted) = self.price(&layout, limit) else {
-            self.tried.insert(layout);
-            return;
-        };
-        let seconds = predicted.seconds.get();
-        if seconds < limit {
-            *best = Some((counts, seconds));
-        }
-        let known = self.best.as_ref().map_or(f64::INFINITY, |(_, best)| best.seconds.get());
-        if seconds < known {
-            self.best = Some((layout.clone(), predicted));
-        }
-        self.tried.insert(layout);
-    }
-
-    /// Looks up tokens on the GPU, where there is room to spare.
-    fn pin_embedding(&mut self) {
-        let Some((layout, _)) = &self.best else { return };
-        let mut layout = layout.clone();
-        if layout.placements.first() == Some(&Placement::Cpu) {
-            layout.placements[0] = Placement::Pinned;
-            self.try_layout(layout);
-        }
-    }
-
-    /// Fills what is left of the budget with tensors of streamed shards, so that less is copied.
-    fn keep_tensors(&mut self) {
-        let Some((layout, _)) = &self.best else { return };
-        let mut layout = layout.clone();
-        let used = vram_use(self.problem, &layout).total();
-        let mut left = self.problem.vram.saturating_sub(used);
-        for (i, placement) in layout.placements.iter().enumerate() {
-            if *placement != Placement::Streamed || self.prices[i].chosen.is_some() {
-                continue;
+            let limit = self.limit();
+            if self.price_counts(lattice, counts, limit).is_some() || best.is_none() {
+                best = Some(*counts);
             }
-            for (tensor, bytes) in self.problem.shards[i].tensors().enumerate() {
-                if bytes <= left {
-                    left = left.saturating_sub(bytes);
-                    layout.resident.push(Resident { shard: i, tensor, bytes });
+        }
+        if let Some(best) = best {
+            self.climb_lattice(lattice, best);
+        }
+    }
+
+    /// Goes on from a member in ever smaller steps, as long as that helps.
+    fn climb_lattice(&mut self, lattice: &Lattice<'_>, beginning: Counts) {
+        let mut here = (beginning, self.limit());
+        let mut step = lattice.largest_step();
+        while step > 0 {
+            let from = here;
+            for counts in lattice.steps(&from.0, step) {
+                if lattice.bound(&counts) < here.1
+                    && let Some(seconds) = self.price_counts(lattice, &counts, here.1)
+                {
+                    here = (counts, seconds);
                 }
             }
+            if here.0 == from.0 {
+                step /= 2;
+            }
         }
-        if !layout.resident.is_empty() {
-            self.try_layout(layout);
+    }
+
+    /// The seconds of a member, with pinned shards first or spread, if they are below `limit`.
+    fn price_counts(
+        &mut self,
+        lattice: &Lattice<'_>,
+        counts: &Counts,
+        mut limit: f64,
+    ) -> Option<f64> {
+        let mut found = None;
+        let streams = counts.n_slots > 0;
+        for spread in if streams { &[false, true][..] } else { &[false] } {
+            let layout = lattice.layout(&Counts { spread: *spread, ..*counts }, self.prices);
+            if !self.draft.fits(&layout) {
+                continue;
+            }
+            let Some(predicted) = self.price(&layout, limit) else { continue };
+            let seconds = predicted.seconds.get();
+            if seconds < limit {
+                limit = seconds;
+                found = Some(seconds);
+            }
+            if seconds < self.limit() {
+                self.best = Some((layout, predicted));
+            }
+        }
+        found
+    }
+
+    /// Puts what moves have left of the budget to use.
+    fn fill_rest(&mut self) {
+        let Some((layout, _)) = &self.best else { return };
+        let mut layout = Layout { resident: Vec::new(), ..layout.clone() };
+        let used = vram_use(self.problem, &layout).total();
+        let left = self.problem.vram.saturating_sub(used);
+        lattice::fill(self.problem, self.prices, &mut layout, left);
+        self.try_layout(layout);
+    }
+
+    /// Notes the need of each shard alone on the GPU, one of which is the least that any layout needs.
+    fn note_smallest(&mut self) {
+        for i in 1..self.problem.shards.len() {
+            for place in [Placement::Pinned, Placement::Streamed] {
+                let mut placements = vec![Placement::Cpu; self.problem.shards.len()];
+                placements[i] = place;
+                let ring = self.draft.largest_slot(&placements);
+                self.note_need(&Layout { placements, ring, resident: Vec::new() });
+            }
+        }
+    }
+
+    fn note_need(&mut self, layout: &Layout) {
+        let need = vram_use(self.problem, layout).total();
+        if need > Bytes::ZERO {
+            self.least_need = self.least_need.min(need);
         }
     }
 
     fn into_plan(self) -> Result<Plan, PlanError> {
         let (layout, predicted) = self.best.expect("the CPU alone is always tried");
-        let on_gpu = layout.placements.iter().any(|placement| *placement != Placement::Cpu);
-        if !on_gpu && self.problem.vram > Bytes::ZERO && self.least_need > self.problem.vram {
+        if self.least_need > self.problem.vram && self.problem.vram > Bytes::ZERO {
             return Err(PlanError::BudgetTooSmall {
                 have: self.problem.vram,
                 need: self.least_need,

@@ -2,8 +2,7 @@
 
 use super::Search;
 use crate::placement::Placement;
-use crate::plan::{Layout, Prediction, vram_use};
-use crate::units::Bytes;
+use crate::plan::{Layout, Prediction};
 
 const PLACES: [Placement; 3] = [Placement::Cpu, Placement::Pinned, Placement::Streamed];
 
@@ -45,8 +44,7 @@ impl Search<'_> {
         while let Some(next) = self.best_move(&here) {
             here = next;
         }
-        let known = self.best.as_ref().map_or(f64::INFINITY, |(_, best)| best.seconds.get());
-        if here.1.seconds.get() < known {
+        if here.1.seconds.get() < self.limit() {
             self.best = Some(here);
         }
     }
@@ -105,12 +103,5 @@ impl Search<'_> {
     fn with_ring(&self, placements: Vec<Placement>, n_slots: u64) -> Layout {
         let ring = self.draft.largest_slot(&placements) * n_slots;
         Layout { placements, ring, resident: Vec::new() }
-    }
-
-    fn note_need(&mut self, layout: &Layout) {
-        let need = vram_use(self.problem, layout).total();
-        if need > Bytes::ZERO {
-            self.least_need = self.least_need.min(need);
-        }
     }
 }

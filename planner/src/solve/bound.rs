@@ -1,0 +1,139 @@
+//! How fast a pass can be at best, from sums over its shards, before its timeline is known.
+//!
+//! The chain's work takes its time whatever the copies do. Copies take room on the way: free of charge during
+//! hand-offs, and beside the CPU as long as memory gives enough for both; for a price where they slow the CPU or the
+//! GPU down; and for their full time where the chain waits. The bound buys the cheapest room first.
+
+use crate::placement::Placement;
+use crate::price::Price;
+use crate::problem::Problem;
+use crate::units::Bytes;
+
+/// Sums over shards, in seconds and bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    cpu: f64,
+    cpu_reads: f64,
+    gpu: f64,
+    /// Copied ahead.
+    copied: f64,
+    /// Copied while everything waits.
+    chosen: f64,
+    /// Streamed shards, each a split of its own.
+    splits: f64,
+}
+
+impl Totals {
+    /// What one shard takes in all places at once; [`Totals::at`] chooses among it.
+    pub(super) fn of(price: &Price) -> Totals {
+        let (copied, chosen) = match price.chosen {
+            Some(chosen) => (0.0, chosen.copied.get() as f64),
+            None => (price.whole.copied.get() as f64, 0.0),
+        };
+        let Price { cpu, cpu_reads, gpu, .. } = *price;
+        Totals { cpu, cpu_reads, gpu, copied, chosen, splits: 1.0 }
+    }
+
+    /// What it takes in one place.
+    pub(super) fn at(&self, place: Placement) -> Totals {
+        let nothing = Totals::default();
+        match place {
+            Placement::Cpu => Totals { cpu: self.cpu, cpu_reads: self.cpu_reads, ..nothing },
+            Placement::Pinned => Totals { gpu: self.gpu, ..nothing },
+            Placement::Streamed => Totals { cpu: 0.0, cpu_reads: 0.0, ..*self },
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Totals) {
+        self.cpu += other.cpu;
+        self.cpu_reads += other.cpu_reads;
+        self.gpu += other.gpu;
+        self.copied += other.copied;
+        self.chosen += other.chosen;
+        self.splits += other.splits;
+    }
+
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.cpu *= factor;
+        self.cpu_reads *= factor;
+        self.gpu *= factor;
+        self.copied *= factor;
+        self.chosen *= factor;
+        self.splits *= factor;
+    }
+}
+
+/// The rates of a problem that the bound needs.
+pub(super) struct Bound {
+    pub(super) driver: Bytes,
+    pass: f64,
+    handoff: f64,
+    submit: f64,
+    h2d: f64,
+    h2d_while_cpu: f64,
+    overlap_loss: f64,
+    dram: f64,
+}
+
+impl Bound {
+    pub(super) fn of(problem: &Problem<'_>) -> Bound {
+        let gpu = problem.machine.gpu.as_ref().expect("a budget is for a machine with a GPU");
+        let link = &gpu.link;
+        let residual = problem.residual.get() as f64;
+        Bound {
+            driver: gpu.driver,
+            pass: problem.machine.pass.get(),
+            handoff: link.handoff.get() + residual / link.h2d.get().max(link.d2h.get()),
+            submit: link.submit.get(),
+            h2d: link.h2d.get(),
+            h2d_while_cpu: link.h2d_while_cpu.get(),
+            overlap_loss: link.overlap_loss,
+            dram: problem.machine.cpu.dram.get(),
+        }
+    }
+
+    /// Seconds of a pass at least. `left` bytes of what would be copied may stay in VRAM instead; `changes` layers at
+    /// least have attention and FFN on different devices.
+    pub(super) fn seconds(&self, totals: &Totals, left: Bytes, changes: u32) -> f64 {
+        let handoffs = (2.0 * f64::from(changes) - 2.0).max(0.0);
+        let splits = totals.splits.max(handoffs / 2.0);
+        let fixed = handoffs * self.handoff + splits * self.submit;
+        let chain = totals.cpu + totals.gpu + fixed + totals.chosen / self.h2d;
+        let mut to_copy = (totals.copied - left.get() as f64 - fixed * self.h2d).max(0.0);
+        let mut extra = 0.0;
+        let mut buy = |bytes: f64, price: f64| {
+            let bought = to_copy.min(bytes);
+            to_copy -= bought;
+            extra += bought * price;
+        };
+        let beside_cpu = self.beside_cpu(totals);
+        let beside_gpu = (totals.gpu * self.h2d, self.overlap_loss / self.h2d);
+        let cheapest_first = if beside_cpu.1 < beside_gpu.1 {
+            [beside_cpu, beside_gpu]
+        } else {
+            [beside_gpu, beside_cpu]
+        };
+        for (bytes, price) in cheapest_first {
+            if price < 1.0 / self.h2d {
+                buy(bytes, price);
+            }
+        }
+        buy(f64::INFINITY, 1.0 / self.h2d);
+        self.pass + chain + extra
+    }
+
+    /// What can be copied beside the CPU's work, and the seconds that a byte of it costs.
+    fn beside_cpu(&self, totals: &Totals) -> (f64, f64) {
+        if totals.cpu == 0.0 {
+            return (0.0, 0.0);
+        }
+        let rate = totals.cpu_reads / totals.cpu;
+        let copy = self.h2d_while_cpu;
+        let speed = if rate + copy > self.dram {
+            ((self.dram - copy) / rate).clamp(crate::timeline::SLOWEST_CPU, 1.0)
+        } else {
+            1.0
+        };
+        (totals.cpu / speed * copy, (1.0 - speed) / copy)
+    }
+}

@@ -1,0 +1,349 @@
+//! The layouts that are considered for models of many like layers: all counts of pinned and streamed shards.
+//!
+//! A member is a few numbers ([`Counts`]); which shards they mean follows from what pinning each saves per byte.
+
+use super::bound::{Bound, Totals};
+use crate::placement::Placement;
+use crate::plan::{Layout, Resident, vram_use};
+use crate::price::Price;
+use crate::problem::Problem;
+use crate::shard::Shard;
+use crate::units::Bytes;
+
+/// A layout in a few numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) output: Placement,
+    pub(super) attention: Part,
+    pub(super) ffn: Part,
+    /// Slots of the largest streamed shard in the ring.
+    pub(super) n_slots: u32,
+    /// Pinned shards are spread over the layers, so that copies of those between them hide behind their work; or they
+    /// are the first of their list, so that there are few hand-offs.
+    pub(super) spread: bool,
+}
+
+/// How many shards of a list are pinned, and of the others streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) pinned: u32,
+    pub(super) streamed: u32,
+}
+
+/// Rings of these many slots are in the grid.
+const RINGS: [u32; 3] = [1, 2, 4];
+
+/// With this many shards or fewer single moves are worth their time even where layers are alike.
+const FEW_SHARDS: usize = 20;
+
+impl Part {
+    /// Parts of `n` shards a step of `size` away.
+    fn steps(self, size: u32, n: u32) -> impl Iterator<Item = Part> {
+        let Part { pinned, streamed } = self;
+        let (less, more) = (pinned.saturating_sub(size), pinned + size);
+        let steps = [
+            Part { pinned: less, streamed },
+            Part { pinned: less, streamed: streamed + (pinned - less) },
+            Part { pinned: more, streamed },
+            Part { pinned: more, streamed: streamed.saturating_sub(size) },
+            Part { pinned, streamed: streamed.saturating_sub(size) },
+            Part { pinned, streamed: streamed + size },
+        ];
+        let within = steps.into_iter().filter(move |part| part.pinned <= n);
+        within.map(move |part| Part { streamed: part.streamed.min(n - part.pinned), ..part })
+    }
+}
+
+/// The shards of one kind in the order in which they are pinned.
+struct List {
+    /// Indices of the shards.
+    shards: Vec<usize>,
+    /// VRAM of the first so many when pinned.
+    pinned: Vec<Bytes>,
+    slot: Bytes,
+    scratch: Bytes,
+    /// What one shard takes, on average.
+    each: Totals,
+    alike: bool,
+}
+
+/// All layouts of a problem that are considered.
+pub(super) struct Lattice<'a> {
+    problem: &'a Problem<'a>,
+    attention: List,
+    ffn: List,
+    output: Totals,
+    output_slot: Bytes,
+    bound: Bound,
+}
+
+impl<'a> Lattice<'a> {
+    pub(super) fn of(problem: &'a Problem<'a>, prices: &[Price]) -> Lattice<'a> {
+        let list = |wanted: fn(Shard) -> bool| {
+            let all = problem.shards.iter().enumerate();
+            let shards = all.filter(|(_, cost)| wanted(cost.shard)).map(|(i, _)| i).collect();
+            List::of(problem, prices, shards)
+        };
+        let output = prices.last().expect("the last shard is the output");
+        Lattice {
+            problem,
+            attention: list(|shard| matches!(shard, Shard::Attention { .. })),
+            ffn: list(|shard| matches!(shard, Shard::Ffn { .. })),
+            output: Totals::of(output),
+            output_slot: output.whole.slot,
+            bound: Bound::of(problem),
+        }
+    }
+
+    /// Whether layers are alike and many, so that counts say all.
+    pub(super) fn is_plain(&self) -> bool {
+        self.attention.alike && self.ffn.alike && self.problem.shards.len() > FEW_SHARDS
+    }
+
+    /// Members to begin with, each with as much FFN pinned as the budget holds.
+    pub(super) fn grid(&self) -> Vec<Counts> {
+        let n_attention = self.attention.len();
+        let mut grid = Vec::new();
+        for output in [Placement::Pinned, Placement::Cpu] {
+            let mut quarters: Vec<u32> = (0..=4).map(|k| n_attention * k / 4).collect();
+            quarters.push(self.most_attention(output));
+            quarters.sort_unstable();
+            quarters.dedup();
+            for pinned in quarters {
+                let rest = n_attention - pinned;
+                for streamed in if rest == 0 { vec![0] } else { vec![0, rest] } {
+                    self.add_to_grid(output, Part { pinned, streamed }, &mut grid);
+                }
+            }
+        }
+        grid
+    }
+
+    fn add_to_grid(&self, output: Placement, attention: Part, grid: &mut Vec<Counts>) {
+        let n_ffn = self.ffn.len();
+        for eighths in [0, 1, 2, 3, 4, 6, 8] {
+            let ffn = Part { pinned: 0, streamed: n_ffn * eighths / 8 };
+            let none = attention.streamed + ffn.streamed == 0;
+            for n_slots in if none { &[0][..] } else { &RINGS[..] } {
+                let counts = Counts { output, attention, ffn, n_slots: *n_slots, spread: false };
+                grid.extend(self.filled(counts));
+            }
+        }
+    }
+
+    /// The most attention that the budget holds, with nothing streamed.
+    fn most_attention(&self, output: Placement) -> u32 {
+        let counts = |pinned| Counts {
+            output,
+            attention: Part { pinned, streamed: 0 },
+            ffn: Part { pinned: 0, streamed: 0 },
+            n_slots: 0,
+            spread: false,
+        };
+        let held = |pinned: &u32| self.need(&counts(*pinned)) <= self.problem.vram;
+        (0..=self.attention.len()).rev().find(held).unwrap_or(0)
+    }
+
+    /// The counts with as much FFN pinned as the budget holds; `None` when it does not hold them as they are.
+    fn filled(&self, mut counts: Counts) -> Option<Counts> {
+        let room = self.problem.vram.get().checked_sub(self.need(&counts).get())?;
+        let limit = self.ffn.pinned[counts.ffn.pinned as usize].get() + room;
+        let held = |pinned: &Bytes| pinned.get() <= limit;
+        let most = (self.ffn.pinned.partition_point(held) - 1) as u32;
+        // All others streamed stays all others streamed; else the CPU's are pinned first.
+        let all =
+            counts.ffn.streamed > 0 && counts.ffn.pinned + counts.ffn.streamed == self.ffn.len();
+        let on_cpu = self.ffn.len() - counts.ffn.streamed;
+        counts.ffn.pinned = if all { most } else { most.min(on_cpu) };
+        if all {
+            counts.ffn.streamed = self.ffn.len() - most;
+        }
+        // Scratch may have grown.
+        (self.need(&counts) <= self.problem.vram).then_some(counts)
+    }
+
+    pub(super) fn largest_step(&self) -> u32 {
+        (self.ffn.len() / 8).next_power_of_two()
+    }
+
+    /// Members a step of `size` away that the budget holds: as they are, and with as much FFN pinned as it holds.
+    pub(super) fn steps(&self, from: &Counts, size: u32) -> Vec<Counts> {
+        let mut steps = Vec::new();
+        for attention in from.attention.steps(size, self.attention.len()) {
+            steps.push(Counts { attention, ..*from });
+        }
+        for ffn in from.ffn.steps(size, self.ffn.len()) {
+            steps.push(Counts { ffn, ..*from });
+            for attention in from.attention.steps(size, self.attention.len()) {
+                steps.push(Counts { attention, ffn, ..*from });
+            }
+        }
+        for output in [Placement::Cpu, Placement::Pinned, Placement::Streamed] {
+            steps.push(Counts { output, ..*from });
+        }
+        for n_slots in [from.n_slots.saturating_sub(1).max(1), from.n_slots + 1, from.n_slots + 2] {
+            steps.push(Counts { n_slots, ..*from });
+        }
+        let streams = |counts: &Counts| self.ring(counts) > Bytes::ZERO;
+        for counts in &mut steps {
+            counts.n_slots = counts.n_slots.max(1);
+            counts.n_slots = if streams(counts) { counts.n_slots } else { 0 };
+        }
+        let full: Vec<Counts> = steps.iter().filter_map(|counts| self.filled(*counts)).collect();
+        steps.retain(|counts| self.need(counts) <= self.problem.vram);
+        steps.extend(full);
+        steps
+    }
+
+    /// Seconds that no member with these counts takes less than.
+    pub(super) fn bound(&self, counts: &Counts) -> f64 {
+        let left = self.problem.vram.saturating_sub(self.need(counts));
+        let mut totals = self.attention.totals(counts.attention);
+        totals.add(&self.ffn.totals(counts.ffn));
+        totals.add(&self.output.at(counts.output));
+        let on_gpu = |part: Part| part.pinned + part.streamed;
+        let changes = on_gpu(counts.attention).abs_diff(on_gpu(counts.ffn));
+        self.bound.seconds(&totals, left, changes)
+    }
+
+    fn need(&self, counts: &Counts) -> Bytes {
+        let output = self.problem.shards.last().expect("the last shard is the output");
+        let mut scratch =
+            self.attention.scratch_if(counts.attention).max(self.ffn.scratch_if(counts.ffn));
+        if counts.output != Placement::Cpu {
+            scratch = scratch.max(output.scratch);
+        }
+        if scratch == Bytes::ZERO {
+            return Bytes::ZERO;
+        }
+        let pinned = self.attention.pinned[counts.attention.pinned as usize]
+            + self.ffn.pinned[counts.ffn.pinned as usize];
+        let output = if counts.output == Placement::Pinned { output.weights } else { Bytes::ZERO };
+        self.bound.driver + pinned + output + self.ring(counts) + scratch
+    }
+
+    fn ring(&self, counts: &Counts) -> Bytes {
+        let mut slot = self.attention.slot_if(counts.attention).max(self.ffn.slot_if(counts.ffn));
+        if counts.output == Placement::Streamed {
+            slot = slot.max(self.output_slot);
+        }
+        slot * u64::from(counts.n_slots)
+    }
+
+    /// The layout that counts mean, with what is left of the budget put to use.
+    pub(super) fn layout(&self, counts: &Counts, prices: &[Price]) -> Layout {
+        let mut placements = vec![Placement::Cpu; self.problem.shards.len()];
+        self.attention.place(counts.attention, counts.spread, &mut placements);
+        self.ffn.place(counts.ffn, counts.spread, &mut placements);
+        *placements.last_mut().expect("the last shard is the output") = counts.output;
+        let mut layout = Layout { placements, ring: self.ring(counts), resident: Vec::new() };
+        let used = vram_use(self.problem, &layout).total();
+        let left = self.problem.vram.saturating_sub(used);
+        fill(self.problem, prices, &mut layout, left);
+        layout
+    }
+}
+
+/// Puts what is left of the budget to use: for tensors of streamed shards, so that less is copied; where nothing is
+/// streamed, for the embedding, so that tokens are handed over instead of activations.
+pub(super) fn fill(problem: &Problem<'_>, prices: &[Price], layout: &mut Layout, mut left: Bytes) {
+    let streamed = layout.placements.contains(&Placement::Streamed);
+    if !streamed && layout.placements.get(1) == Some(&Placement::Pinned) {
+        let embedding = &problem.shards[0];
+        let shared =
+            embedding.shared_with_output && layout.placements.last() == Some(&Placement::Pinned);
+        if shared || embedding.weights <= left {
+            layout.placements[0] = Placement::Pinned;
+        }
+        return;
+    }
+    for (i, placement) in layout.placements.iter().enumerate() {
+        if *placement != Placement::Streamed || prices[i].chosen.is_some() {
+            continue;
+        }
+        for (tensor, bytes) in problem.shards[i].tensors().enumerate() {
+            if bytes <= left {
+                left = left.saturating_sub(bytes);
+                layout.resident.push(Resident { shard: i, tensor, bytes });
+            }
+        }
+    }
+}
+
+impl List {
+    fn of(problem: &Problem<'_>, prices: &[Price], mut shards: Vec<usize>) -> List {
+        let h2d = problem.machine.gpu.as_ref().map_or(1.0, |gpu| gpu.link.h2d.get());
+        let bytes = |i: usize| problem.shards[i].weights + problem.shards[i].kv;
+        let saved_per_byte = |i: usize| {
+            let price = &prices[i];
+            let copy = price.streaming().copied.get() as f64 / h2d;
+            (price.cpu.min(copy) - price.gpu) / bytes(i).get() as f64
+        };
+        let alike = shards
+            .windows(2)
+            .all(|pair| problem.shards[pair[0]].costs_the_same(&problem.shards[pair[1]]));
+        if !alike {
+            shards
+                .sort_by(|&a, &b| saved_per_byte(b).total_cmp(&saved_per_byte(a)).then(a.cmp(&b)));
+        }
+        let mut pinned = vec![Bytes::ZERO];
+        let mut each = Totals::default();
+        for &i in &shards {
+            pinned.push(*pinned.last().expect("it begins with zero") + bytes(i));
+            each.add(&Totals::of(&prices[i]));
+        }
+        each.scale(1.0 / shards.len().max(1) as f64);
+        let slot = shards.iter().map(|&i| prices[i].streaming().slot).max().unwrap_or_default();
+        let scratch = shards.iter().map(|&i| problem.shards[i].scratch).max().unwrap_or_default();
+        List { shards, pinned, slot, scratch, each, alike }
+    }
+
+    fn len(&self) -> u32 {
+        self.shards.len() as u32
+    }
+
+    fn slot_if(&self, part: Part) -> Bytes {
+        if part.streamed > 0 { self.slot } else { Bytes::ZERO }
+    }
+
+    fn scratch_if(&self, part: Part) -> Bytes {
+        if part.streamed + part.pinned > 0 { self.scratch } else { Bytes::ZERO }
+    }
+
+    fn totals(&self, part: Part) -> Totals {
+        let on_cpu = self.len() - part.pinned - part.streamed;
+        let mut totals = self.each.at(Placement::Cpu);
+        totals.scale(on_cpu.into());
+        for (place, n) in [(Placement::Pinned, part.pinned), (Placement::Streamed, part.streamed)] {
+            let mut some = self.each.at(place);
+            some.scale(n.into());
+            totals.add(&some);
+        }
+        totals
+    }
+
+    fn place(&self, part: Part, spread: bool, placements: &mut [Placement]) {
+        let (n, pinned) = (self.shards.len(), part.pinned as usize);
+        let mut rest: Vec<usize> = Vec::with_capacity(n - pinned);
+        for (k, &i) in self.shards.iter().enumerate() {
+            let is_pinned = if spread { evenly(k, pinned, n) } else { k < pinned };
+            if is_pinned {
+                placements[i] = Placement::Pinned;
+            } else {
+                rest.push(i);
+            }
+        }
+        rest.sort_unstable();
+        let streamed = part.streamed as usize;
+        for (k, &i) in rest.iter().enumerate() {
+            if evenly(k, streamed, rest.len()) {
+                placements[i] = Placement::Streamed;
+            }
+        }
+    }
+}
+
+/// Whether place `k` of `n` is one of `some` spread evenly.
+fn evenly(k: usize, some: usize, n: usize) -> bool {
+    k * some / n != (k + 1) * some / n
+}
