@@ -37,6 +37,7 @@ impl Model for ModelShape {
 }
 
 /// The shards of one model in one pass.
+#[derive(Clone, Copy)]
 struct Costs<'a> {
     shape: &'a ModelShape,
     pass: Pass,
@@ -50,7 +51,7 @@ impl Costs<'_> {
                 let seen = self.seen(layer, self.pass.n_kv);
                 (self.attention(layer), self.kv(self.cells(layer)), self.kv(seen))
             }
-            Shard::Ffn { .. } => (self.ffn(), 0, 0),
+            Shard::Ffn { layer } => (self.ffn(layer), 0, 0),
             Shard::Output => (self.output(), 0, 0),
         };
         let shared_with_output = shard == Shard::Embedding && self.shape.tied;
@@ -93,16 +94,23 @@ impl Costs<'_> {
         ops
     }
 
-    fn ffn(&self) -> Vec<OpCost> {
+    fn ffn(&self, layer: u32) -> Vec<OpCost> {
         let (n_embd, formats) = (self.shape.n_embd, self.shape.formats);
+        // After the last attention only tokens whose logits are wanted matter.
+        let last = layer + 1 == self.shape.n_layer;
+        let pass = Pass {
+            n_tokens: if last { self.pass.n_outputs } else { self.pass.n_tokens },
+            ..self.pass
+        };
+        let this = Costs { pass, ..*self };
         match self.shape.ffn {
             Ffn::Dense { n_ff } => vec![
-                self.light(2, n_embd),
-                self.product(formats.gate, n_ff, n_embd),
-                self.product(formats.up, n_ff, n_embd),
-                self.light(3, n_ff),
-                self.product(formats.down, n_embd, n_ff),
-                self.light(3, n_embd),
+                this.light(2, n_embd),
+                this.product(formats.gate, n_ff, n_embd),
+                this.product(formats.up, n_ff, n_embd),
+                this.light(3, n_ff),
+                this.product(formats.down, n_embd, n_ff),
+                this.light(3, n_embd),
             ],
             Ffn::Experts { n_expert, n_used, n_ff } => {
                 let experts = |format: Format| OpCost::Experts {
@@ -110,18 +118,18 @@ impl Costs<'_> {
                     expert: format.bytes(u64::from(n_ff) * u64::from(n_embd)),
                     n_expert,
                     n_used,
-                    n_tokens: self.pass.n_tokens,
+                    n_tokens: pass.n_tokens,
                 };
                 vec![
-                    self.light(2, n_embd),
-                    self.product(Format::F32, n_expert, n_embd),
-                    self.light(1, n_expert),
+                    this.light(2, n_embd),
+                    this.product(Format::F32, n_expert, n_embd),
+                    this.light(1, n_expert),
                     experts(formats.gate),
                     experts(formats.up),
-                    self.light(3, n_ff * n_used),
+                    this.light(3, n_ff * n_used),
                     experts(formats.down),
-                    self.light(1, n_embd * (n_used + 1)),
-                    self.light(3, n_embd),
+                    this.light(1, n_embd * (n_used + 1)),
+                    this.light(3, n_embd),
                 ]
             }
         }
@@ -160,7 +168,8 @@ impl Costs<'_> {
 
     /// Cells that the layer has room for: a window keeps those that the tokens of a pass still see.
     fn cells(&self, layer: u32) -> u32 {
-        let kept = |window: u32| window.saturating_add(self.pass.n_tokens).min(self.pass.n_ctx);
+        let kept =
+            |window: u32| (window - 1).saturating_add(self.pass.n_tokens).min(self.pass.n_ctx);
         self.shape.window_of(layer).map_or(self.pass.n_ctx, kept)
     }
 

@@ -279,10 +279,12 @@ impl List {
             let copy = price.streaming().copied.get() as f64 / h2d;
             (price.cpu.min(copy) - price.gpu) / bytes(i).get() as f64
         };
-        let alike = shards
-            .windows(2)
-            .all(|pair| problem.shards[pair[0]].costs_the_same(&problem.shards[pair[1]]));
-        if !alike {
+        let differ =
+            |pair: &[usize]| !problem.shards[pair[0]].costs_the_same(&problem.shards[pair[1]]);
+        let first_other = shards.windows(2).position(differ);
+        // The FFN of the last layer has fewer tokens than the others.
+        let alike = first_other.is_none_or(|i| i + 2 == shards.len());
+        if first_other.is_some() {
             shards
                 .sort_by(|&a, &b| saved_per_byte(b).total_cmp(&saved_per_byte(a)).then(a.cmp(&b)));
         }

@@ -96,9 +96,17 @@ impl Replay {
     }
 }
 
+/// Shards of a pass, all layers alike: how much of the last one their programs leave out is not known.
+fn priced(model: &ModelShape, pass: Pass) -> Vec<ShardCost> {
+    let mut shards = model.shards(Pass { n_outputs: pass.n_tokens, ..pass });
+    let output = model.shards(pass).pop();
+    *shards.last_mut().expect("the output") = output.expect("the output");
+    shards
+}
+
 /// Shards of a pass with activation space as the authors' program takes it.
 fn shards(model: &ModelShape, pass: Pass) -> Vec<ShardCost> {
-    let mut shards = model.shards(pass);
+    let mut shards = priced(model, pass);
     let n_tokens = u64::from(pass.n_tokens);
     let heads = model.heads;
     let (n_ff, n_used) = match model.ffn {
@@ -160,7 +168,7 @@ pub fn baseline(row: &Baseline, model: &ModelShape) -> [Row; 2] {
     let layout =
         Layout { placements: placements.collect(), ring: Bytes::ZERO, resident: Vec::new() };
     let replay = |passes: Vec<PromptPass>, prefill: bool| Replay {
-        passes: passes.iter().map(|p| (model.shards(p.pass), p.count)).collect(),
+        passes: passes.iter().map(|p| (priced(model, p.pass), p.count)).collect(),
         layout: layout.clone(),
         switch: None,
         residual: Bytes::ZERO,
@@ -268,7 +276,7 @@ fn prefills(
         for (strategy, layout) in strategies(model, machine, vram, largest) {
             let passes = prompt_passes(n_prompt, n_ubatch, cell.n_ctx);
             let replay = Replay {
-                passes: passes.iter().map(|p| (model.shards(p.pass), p.count)).collect(),
+                passes: passes.iter().map(|p| (priced(model, p.pass), p.count)).collect(),
                 layout,
                 switch: None,
                 residual: Bytes::ZERO,
