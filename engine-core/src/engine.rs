@@ -50,7 +50,7 @@ pub enum KvFormat {
 }
 
 impl KvFormat {
-    fn dtype(self) -> DType {
+    pub(crate) fn dtype(self) -> DType {
         match self {
             KvFormat::F16 => DType::F16,
             KvFormat::F32 => DType::F32,

@@ -54,6 +54,12 @@ impl Model {
         Model { config, tensors, named }
     }
 
+    /// The matrices and their names in the files; vectors have one row and are left out.
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = (&str, StoredMatrix)> {
+        let matrices = self.named.iter().filter(|(_, stored)| stored.shape[0] > 1);
+        matrices.map(|(name, stored)| (name.as_str(), *stored))
+    }
+
     /// Asks a backend whether it can compute with every tensor.
     ///
     /// # Errors
