@@ -12,6 +12,7 @@ mod engine;
 mod error;
 mod executor;
 mod kv;
+pub mod measure;
 pub mod model;
 pub mod op;
 pub mod perplexity;

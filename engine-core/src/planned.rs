@@ -91,7 +91,7 @@ impl PlannedModel {
         let ops = priced(shard, lowering);
         let (kv, kv_used) = match shard {
             Shard::Attention { layer } => {
-                let KvViews { k, v } = lowering.kv[layer as usize];
+                let KvViews { k, v, .. } = lowering.kv[layer as usize];
                 let cell = k.row_bytes() + v.row_bytes();
                 (k.bytes() + v.bytes(), cell * cells_seen(&ops).into())
             }
