@@ -1,5 +1,7 @@
 //! Builds the devices that an engine runs on. The only file that names them.
 
+use std::num::NonZeroUsize;
+
 use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable};
 use engine_core::backend::Backends;
 
@@ -9,6 +11,26 @@ use crate::settings::UsageError;
 
 /// The devices as the user wants them.
 pub(crate) fn backends(args: &DeviceArgs) -> Result<Backends, Failure> {
+    backends_of(cpu_options(args)?)
+}
+
+/// The same, and what computes in them.
+pub(crate) fn described(args: &DeviceArgs) -> Result<(Backends, Description), Failure> {
+    let options = cpu_options(args)?;
+    let (threads, isa) = (options.threads, options.kernels.isa().to_string());
+    Ok((backends_of(options)?, Description { threads, isa }))
+}
+
+/// What computes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Description {
+    /// Threads of the CPU.
+    pub(crate) threads: NonZeroUsize,
+    /// Instruction set of its kernels.
+    pub(crate) isa: String,
+}
+
+fn cpu_options(args: &DeviceArgs) -> Result<CpuOptions, UsageError> {
     let mut options = CpuOptions::default();
     if let Some(threads) = args.threads {
         options.threads = threads;
@@ -16,8 +38,11 @@ pub(crate) fn backends(args: &DeviceArgs) -> Result<Backends, Failure> {
     if let Some(name) = &args.isa {
         options.kernels = kernels(name)?;
     }
-    let cpu = CpuBackend::new(options).map_err(Failure::input)?;
-    Ok(Backends { cpu: Box::new(cpu) })
+    Ok(options)
+}
+
+fn backends_of(cpu: CpuOptions) -> Result<Backends, Failure> {
+    Ok(Backends { cpu: Box::new(CpuBackend::new(cpu).map_err(Failure::input)?) })
 }
 
 /// The kernels of the instruction set of that name.

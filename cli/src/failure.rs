@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use engine_core::backend::BackendError;
+use engine_core::measure::MeasureError;
 use engine_core::tokenizer::TokenizerError;
 use engine_core::weights::OpenError;
 use engine_core::{EngineError, SamplerError};
@@ -82,6 +83,16 @@ impl From<EngineError> for Failure {
                 Failure::Internal(error.into())
             }
             error => Failure::input(error),
+        }
+    }
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Failure {
+        match error {
+            MeasureError::Cancelled => Failure::Interrupted,
+            MeasureError::NoArithmetic { .. } | MeasureError::Backend(_) => Failure::input(error),
+            error => Failure::Internal(error.into()),
         }
     }
 }

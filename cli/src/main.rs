@@ -17,10 +17,12 @@ mod cmd;
 mod devices;
 mod failure;
 mod fetch;
+mod host;
 mod interrupt;
 mod models;
 mod report;
 mod settings;
+mod whole_file;
 
 use std::panic;
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ mod answer;
 mod commands;
 mod engine;
 mod model;
+mod profile;
 mod program;
 mod tokens;
 
@@ -11,4 +12,5 @@ pub(crate) use answer::{AnswerArgs, SamplingArgs};
 pub(crate) use commands::{ChatArgs, InspectArgs, PerplexityArgs, PullArgs, RunArgs, TokenizeArgs};
 pub(crate) use engine::{DeviceArgs, EngineArgs};
 pub(crate) use model::ModelArgs;
+pub(crate) use profile::ProfileArgs;
 pub(crate) use program::{Args, Command};

@@ -3,6 +3,7 @@
 mod answer;
 mod metadata;
 mod perplexity;
+mod profile;
 mod tensors;
 
 use std::io::{self, Write};
@@ -13,6 +14,7 @@ use serde::Serialize;
 pub(crate) use self::answer::{AnswerReport, explain};
 pub(crate) use self::metadata::MetadataValue;
 pub(crate) use self::perplexity::PerplexityReport;
+pub(crate) use self::profile::ProfileReport;
 pub(crate) use self::tensors::{FormatUse, TensorRow};
 
 /// Text out of a file, without the control characters that could steer a terminal.

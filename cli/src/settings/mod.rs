@@ -3,10 +3,12 @@
 mod answer;
 mod input;
 mod model;
+mod profile;
 
 pub(crate) use self::answer::AnswerSettings;
 pub(crate) use self::input::{read_file, read_prompt, read_stdin};
 pub(crate) use self::model::{ModelRef, known_model};
+pub(crate) use self::profile::ProfileSettings;
 
 use std::io;
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use self::model::known_names;
+use self::profile::known_formats;
 
 /// What the user asked for makes no sense, or cannot be done on this machine.
 #[derive(Debug, Error)]
@@ -27,6 +30,10 @@ pub(crate) enum UsageError {
     UnknownIsa { name: String, known: String },
     #[error("this CPU has no {name}; leave --isa out for the best set that it has")]
     NoIsa { name: String },
+    #[error("no format of weights has the name {name}; known: {}", known_formats())]
+    UnknownFormat { name: String },
+    #[error("this user has no configuration folder; say where to write with --output")]
+    NoConfigFolder,
     #[error("token id {id} is not in the vocabulary of {n_vocab} tokens")]
     UnknownId { id: u32, n_vocab: usize },
     #[error(

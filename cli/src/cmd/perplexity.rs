@@ -1,7 +1,5 @@
 //! `baton perplexity`: how well a model predicts a text.
 
-mod logits;
-
 use std::io;
 
 use engine_core::perplexity::{self, Chunk, Score};
@@ -9,13 +7,13 @@ use engine_core::tokenizer::{Specials, Tokenizer};
 use engine_core::{Engine, EngineOptions, open_tokenizer};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::logits::LogitsFile;
 use crate::args::PerplexityArgs;
 use crate::devices;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::report::{self, PerplexityReport};
 use crate::settings::{ModelRef, UsageError, read_file};
+use crate::whole_file::WholeFile;
 
 /// Most positions whose logits one pass computes: more would take memory and save no time.
 const OUTPUTS_PER_PASS: u32 = 128;
@@ -36,7 +34,7 @@ pub(crate) fn run(args: PerplexityArgs, interrupt: &Interrupt) -> Result<(), Fai
         ..EngineOptions::default()
     };
     let mut engine = Engine::load(&path, &options, devices::backends(&args.device)?)?;
-    let mut logits = args.logits.as_deref().map(LogitsFile::create).transpose()?;
+    let mut logits = args.logits.as_deref().map(WholeFile::create).transpose()?;
     let score = score(&mut engine, &chunks, logits.as_mut(), interrupt)?;
     if let Some(logits) = logits {
         logits.finish()?;
@@ -70,7 +68,7 @@ fn windows(tokenizer: &Tokenizer, text: &str, n_ctx: usize) -> Result<Vec<Chunk>
 fn score(
     engine: &mut Engine,
     chunks: &[Chunk],
-    mut logits: Option<&mut LogitsFile>,
+    mut logits: Option<&mut WholeFile>,
     interrupt: &Interrupt,
 ) -> Result<Score, Failure> {
     let style =
@@ -86,7 +84,7 @@ fn score(
         session.score(chunk, |position, row| {
             score.add(perplexity::nll(row, chunk.tokens[position + 1]));
             if let (Some(file), Ok(())) = (&mut logits, &written) {
-                written = file.write(row);
+                written = row.iter().try_for_each(|x| file.write(&x.to_le_bytes()));
             }
         })?;
         written?;
