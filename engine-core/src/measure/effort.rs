@@ -40,8 +40,8 @@ pub struct Size {
     pub columns: u32,
 }
 
-/// A matrix of a model of a few hundred million parameters.
-const TINY: Size = Size { weights: Bytes::new(256 << 10), columns: 512 };
+/// The keys' or values' matrix of a model of a few hundred million parameters.
+const TINY: Size = Size { weights: Bytes::new(64 << 10), columns: 512 };
 /// A matrix of a model of a billion parameters.
 const SMALL: Size = Size { weights: Bytes::mib(1), columns: 1024 };
 /// A matrix larger than the last caches of most machines.
@@ -68,7 +68,13 @@ impl Effort {
             product_tokens: vec![1, 4, 16, 64, 256, 512],
             experts: vec![EXPERT],
             expert_tokens: vec![1, 4, 16, 64],
-            heads: vec![heads(8, 2, 64), heads(8, 8, 128), heads(16, 4, 128), heads(16, 2, 128)],
+            heads: vec![
+                heads(8, 2, 64),
+                heads(9, 3, 64),
+                heads(8, 8, 128),
+                heads(16, 4, 128),
+                heads(16, 2, 128),
+            ],
             attention_tokens: vec![1, 128, 512],
             attention_cells: vec![128, 512, 4096, 16384],
         }
