@@ -114,15 +114,6 @@ impl Chain {
         Passes { first, steady: simulation.pass() }
     }
 
-    /// Seconds that no pass takes less than.
-    pub(crate) fn bound(&self, machine: &MachineProfile) -> f64 {
-        let chain: f64 = self.steps.iter().map(|s| s.fixed + s.demand + s.cpu.max(s.gpu)).sum();
-        let demand: f64 = self.steps.iter().map(|step| step.demand).sum();
-        let bytes: f64 = self.copies.iter().map(|copy| copy.bytes).sum();
-        let h2d = machine.gpu.as_ref().map_or(f64::INFINITY, |gpu| gpu.link.h2d.get());
-        chain.max(bytes / h2d + demand)
-    }
-
     /// What was busy when during the first `n` passes.
     pub(crate) fn spans(&self, machine: &MachineProfile, n: usize) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();

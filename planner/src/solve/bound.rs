@@ -7,6 +7,7 @@
 use crate::placement::Placement;
 use crate::price::Price;
 use crate::problem::Problem;
+use crate::timeline::Chain;
 use crate::units::Bytes;
 
 /// Sums over shards, in seconds and bytes.
@@ -44,6 +45,20 @@ impl Totals {
         }
     }
 
+    /// Sums over a chain, whose hand-offs and splits are known besides.
+    fn of_chain(chain: &Chain) -> (Totals, f64) {
+        let mut totals = Totals::default();
+        let mut fixed = 0.0;
+        for step in &chain.steps {
+            totals.cpu += step.cpu;
+            totals.cpu_reads += step.cpu_reads;
+            totals.gpu += step.gpu;
+            fixed += step.fixed + step.demand;
+        }
+        totals.copied = chain.copies.iter().map(|copy| copy.bytes).sum();
+        (totals, fixed)
+    }
+
     pub(super) fn add(&mut self, other: &Totals) {
         self.cpu += other.cpu;
         self.cpu_reads += other.cpu_reads;
@@ -77,29 +92,46 @@ pub(super) struct Bound {
 
 impl Bound {
     pub(super) fn of(problem: &Problem<'_>) -> Bound {
-        let gpu = problem.machine.gpu.as_ref().expect("a budget is for a machine with a GPU");
+        let pass = problem.machine.pass.get();
+        let dram = problem.machine.cpu.dram.get();
+        let Some(gpu) = &problem.machine.gpu else {
+            // Nothing is copied, so that any rate will do.
+            let (driver, h2d, h2d_while_cpu) = (Bytes::ZERO, 1.0, 1.0);
+            let (handoff, submit, overlap_loss) = (0.0, 0.0, 0.0);
+            return Bound { driver, pass, handoff, submit, h2d, h2d_while_cpu, overlap_loss, dram };
+        };
         let link = &gpu.link;
         let residual = problem.residual.get() as f64;
         Bound {
             driver: gpu.driver,
-            pass: problem.machine.pass.get(),
+            pass,
             handoff: link.handoff.get() + residual / link.h2d.get().max(link.d2h.get()),
             submit: link.submit.get(),
             h2d: link.h2d.get(),
             h2d_while_cpu: link.h2d_while_cpu.get(),
             overlap_loss: link.overlap_loss,
-            dram: problem.machine.cpu.dram.get(),
+            dram,
         }
     }
 
-    /// Seconds of a pass at least. `left` bytes of what would be copied may stay in VRAM instead; `changes` layers at
-    /// least have attention and FFN on different devices.
-    pub(super) fn seconds(&self, totals: &Totals, left: Bytes, changes: u32) -> f64 {
+    /// Seconds of a pass at least, by sums alone. `left` bytes of what would be copied may stay in VRAM instead;
+    /// `changes` layers at least have attention and FFN on different devices.
+    pub(super) fn of_totals(&self, totals: &Totals, left: Bytes, changes: u32) -> f64 {
         let handoffs = (2.0 * f64::from(changes) - 2.0).max(0.0);
         let splits = totals.splits.max(handoffs / 2.0);
-        let fixed = handoffs * self.handoff + splits * self.submit;
-        let chain = totals.cpu + totals.gpu + fixed + totals.chosen / self.h2d;
-        let mut to_copy = (totals.copied - left.get() as f64 - fixed * self.h2d).max(0.0);
+        let fixed = handoffs * self.handoff + splits * self.submit + totals.chosen / self.h2d;
+        let copied = (totals.copied - left.get() as f64).max(0.0);
+        self.least(&Totals { copied, ..*totals }, fixed)
+    }
+
+    /// Seconds of a pass at least, its chain being known.
+    pub(super) fn of_chain(&self, chain: &Chain) -> f64 {
+        let (totals, fixed) = Totals::of_chain(chain);
+        self.least(&totals, fixed)
+    }
+
+    fn least(&self, totals: &Totals, fixed: f64) -> f64 {
+        let mut to_copy = (totals.copied - fixed * self.h2d).max(0.0);
         let mut extra = 0.0;
         let mut buy = |bytes: f64, price: f64| {
             let bought = to_copy.min(bytes);
@@ -119,7 +151,7 @@ impl Bound {
             }
         }
         buy(f64::INFINITY, 1.0 / self.h2d);
-        self.pass + chain + extra
+        self.pass + totals.cpu + totals.gpu + fixed + extra
     }
 
     /// What can be copied beside the CPU's work, and the seconds that a byte of it costs.

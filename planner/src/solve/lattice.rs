@@ -203,7 +203,7 @@ impl<'a> Lattice<'a> {
         totals.add(&self.output.at(counts.output));
         let on_gpu = |part: Part| part.pinned + part.streamed;
         let changes = on_gpu(counts.attention).abs_diff(on_gpu(counts.ffn));
-        self.bound.seconds(&totals, left, changes)
+        self.bound.of_totals(&totals, left, changes)
     }
 
     fn need(&self, counts: &Counts) -> Bytes {

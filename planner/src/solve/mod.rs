@@ -11,6 +11,7 @@ mod bound;
 mod lattice;
 mod moves;
 
+use self::bound::Bound;
 use self::lattice::{Counts, Lattice};
 use crate::error::PlanError;
 use crate::placement::Placement;
@@ -83,6 +84,7 @@ struct Search<'a> {
     problem: &'a Problem<'a>,
     draft: Draft<'a>,
     prices: &'a [Price],
+    bound: Bound,
     best: Option<(Layout, Prediction)>,
     /// The smallest need of all layouts with the GPU that were considered.
     least_need: Bytes,
@@ -92,7 +94,7 @@ impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>, prices: &'a [Price]) -> Search<'a> {
         let draft = Draft { problem, prices };
         let least_need = Bytes::new(u64::MAX);
-        Search { problem, draft, prices, best: None, least_need }
+        Search { problem, draft, prices, bound: Bound::of(problem), best: None, least_need }
     }
 
     fn run(&mut self) {
@@ -138,8 +140,10 @@ impl<'a> Search<'a> {
     fn price(&self, layout: &Layout, limit: f64) -> Option<Prediction> {
         let arranged = Arranged::of(self.problem, self.prices, layout)?;
         let chain = arranged.chain(self.problem, self.prices);
-        let bound = chain.bound(self.problem.machine) + self.problem.machine.pass.get();
-        (bound < limit).then(|| arranged.predict_chain(&chain, self.problem, self.prices))
+        if self.bound.of_chain(&chain) >= limit {
+            return None;
+        }
+        Some(arranged.predict_chain(&chain, self.problem, self.prices))
     }
 
     fn search_lattice(&mut self, lattice: &Lattice<'_>) {
