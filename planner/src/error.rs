@@ -40,6 +40,18 @@ pub enum PlanError {
         /// Name of the card.
         gpu: String,
     },
+    /// A request that is longer than its context.
+    #[error(
+        "a prompt of {n_prompt} and an answer of {n_gen} tokens do not fit in a context of {n_ctx}"
+    )]
+    ContextTooSmall {
+        /// KV cells that there is room for.
+        n_ctx: u32,
+        /// Tokens of the prompt.
+        n_prompt: u32,
+        /// Tokens of the answer.
+        n_gen: u32,
+    },
     /// A named strategy that has no arrangement within the budget.
     #[error("strategy {strategy} does not fit in {have} of VRAM")]
     StrategyDoesNotFit {

@@ -34,6 +34,23 @@ impl Workload {
         let n_gen = (n_ctx / 8).clamp(1, 256);
         Workload { n_ctx, n_prompt: n_ctx.saturating_sub(n_gen).max(1), n_gen }
     }
+
+    /// The pass that the plan of a tier is made for: `n_kv` cells are in use at its end, or as many as it has tokens.
+    fn pass(self, tier: Tier, n_kv: u32) -> Pass {
+        let n_tokens = tier.n_tokens().min(self.n_ctx);
+        let n_kv = n_kv.max(n_tokens).min(self.n_ctx);
+        Pass { n_tokens, n_outputs: 1, n_kv, n_ctx: self.n_ctx }
+    }
+
+    /// KV cells in use halfway through the prompt.
+    fn kv_of_prefill(self) -> u32 {
+        self.n_prompt.div_ceil(2)
+    }
+
+    /// KV cells in use halfway through the answer.
+    fn kv_of_decode(self) -> u32 {
+        (self.n_prompt + self.n_gen / 2).min(self.n_ctx)
+    }
 }
 
 /// How layouts are found.
@@ -94,6 +111,54 @@ pub struct Setting<'a> {
     pub vram: Bytes,
 }
 
+impl Setting<'_> {
+    /// Hands on the problem that a plan for passes like `pass` solves.
+    pub(crate) fn with_problem<T>(
+        &self,
+        pass: Pass,
+        method: Method,
+        look: impl FnOnce(&Problem<'_>) -> T,
+    ) -> T {
+        let shards = self.model.shards(pass);
+        look(&self.problem(&shards, pass.n_tokens, self.runtime(method, pass.n_tokens)))
+    }
+
+    fn problem<'a>(
+        &'a self,
+        shards: &'a [ShardCost],
+        n_tokens: u32,
+        runtime: Runtime,
+    ) -> Problem<'a> {
+        let Setting { model, machine, vram } = *self;
+        Problem { shards, machine, vram, residual: model.residual(n_tokens), runtime }
+    }
+
+    fn runtime(&self, method: Method, n_tokens: u32) -> Runtime {
+        /// Programs that copy for batches do so from this many tokens on.
+        const LARGE_BATCH: u32 = 32;
+        match (method, &self.machine.gpu) {
+            (Method::Strategy(Strategy::WholeLayers), Some(gpu))
+                if n_tokens >= LARGE_BATCH && self.vram > Bytes::ZERO =>
+            {
+                Runtime::CopiesForBatches { rate: gpu.link.h2d_pageable }
+            }
+            _ => Runtime::Baton,
+        }
+    }
+}
+
+impl Forecast {
+    /// The pass that `prefill` was planned for.
+    pub(crate) fn prefill_pass(&self) -> Pass {
+        self.workload.pass(self.prefill.tier, self.workload.kv_of_prefill())
+    }
+
+    /// The pass that `decode` was planned for.
+    pub(crate) fn decode_pass(&self) -> Pass {
+        self.workload.pass(self.decode.tier, self.workload.kv_of_decode())
+    }
+}
+
 /// Plans a request and predicts it.
 ///
 /// # Errors
@@ -146,10 +211,10 @@ struct Request<'a> {
 
 impl Request<'_> {
     fn forecast(&self, method: Method) -> Result<Forecast, PlanError> {
-        let Workload { n_ctx, n_prompt, n_gen } = self.workload;
         let prefill_tier = Tier::holding(self.n_ubatch).expect("ubatches are tiers at most");
-        let prefill = self.tier(prefill_tier, n_prompt.div_ceil(2), method)?;
-        let n_kv = (n_prompt + n_gen / 2).min(n_ctx);
+        let prefill = self.tier(prefill_tier, self.workload.kv_of_prefill(), method)?;
+        let n_kv = self.workload.kv_of_decode();
+        let n_gen = f64::from(self.workload.n_gen.max(1));
         let decode = match method {
             // Programs without plans keep their layers where they are.
             Method::Strategy(Strategy::WholeLayers) => self.again(&prefill, n_kv),
@@ -157,7 +222,7 @@ impl Request<'_> {
         };
         let (ttft, prompt_measured) = self.ttft(&prefill);
         let switch = self.switch(&prefill, &decode);
-        let token = decode.plan.predicted.seconds.get() + switch.get() / f64::from(n_gen.max(1));
+        let token = decode.plan.predicted.seconds.get() + switch.get() / n_gen;
         let measured = prompt_measured && decode.plan.predicted.measured;
         Ok(Forecast {
             workload: self.workload,
@@ -186,23 +251,30 @@ impl Request<'_> {
     fn again(&self, prefill: &TierPlan, n_kv: u32) -> TierPlan {
         let tier = Tier::ALL[0];
         let shards = self.shards(tier.n_tokens(), n_kv);
-        let problem = self.problem(&shards, tier.n_tokens(), Runtime::Baton);
+        let problem = self.setting.problem(&shards, tier.n_tokens(), Runtime::Baton);
         // Attention that is streamed needs no less room for one token, and experts need less.
         let plan = plan_of(&problem, prefill.plan.layout.clone());
         TierPlan { tier, method: prefill.method, plan }
     }
 
     fn tier(&self, tier: Tier, n_kv: u32, method: Method) -> Result<TierPlan, PlanError> {
-        let n_tokens = tier.n_tokens().min(self.workload.n_ctx);
-        let shards = self.shards(n_tokens, n_kv.max(n_tokens).min(self.workload.n_ctx));
-        let problem = self.problem(&shards, n_tokens, self.runtime(method, n_tokens));
+        let pass = self.workload.pass(tier, n_kv);
+        self.setting.with_problem(pass, method, |problem| self.plan(problem, tier, method))
+    }
+
+    fn plan(
+        &self,
+        problem: &Problem<'_>,
+        tier: Tier,
+        method: Method,
+    ) -> Result<TierPlan, PlanError> {
         let of = |strategy: Strategy| {
-            let layout = strategy.layout(&problem)?;
+            let layout = strategy.layout(problem)?;
             let method = Method::Strategy(strategy);
-            Some(TierPlan { tier, method, plan: plan_of(&problem, layout) })
+            Some(TierPlan { tier, method, plan: plan_of(problem, layout) })
         };
         match method {
-            Method::Search => solve(&problem).map(|plan| TierPlan { tier, method, plan }),
+            Method::Search => solve(problem).map(|plan| TierPlan { tier, method, plan }),
             Method::Strategy(strategy) => of(strategy).ok_or(PlanError::StrategyDoesNotFit {
                 strategy: strategy.name(),
                 have: self.setting.vram,
@@ -216,32 +288,9 @@ impl Request<'_> {
         }
     }
 
-    fn runtime(&self, method: Method, n_tokens: u32) -> Runtime {
-        /// Programs that copy for batches do so from this many tokens on.
-        const LARGE_BATCH: u32 = 32;
-        match (method, &self.setting.machine.gpu) {
-            (Method::Strategy(Strategy::WholeLayers), Some(gpu))
-                if n_tokens >= LARGE_BATCH && self.setting.vram > Bytes::ZERO =>
-            {
-                Runtime::CopiesForBatches { rate: gpu.link.h2d_pageable }
-            }
-            _ => Runtime::Baton,
-        }
-    }
-
     fn shards(&self, n_tokens: u32, n_kv: u32) -> Vec<ShardCost> {
         let n_ctx = self.workload.n_ctx;
         self.setting.model.shards(Pass { n_tokens, n_outputs: 1, n_kv, n_ctx })
-    }
-
-    fn problem<'a>(
-        &'a self,
-        shards: &'a [ShardCost],
-        n_tokens: u32,
-        runtime: Runtime,
-    ) -> Problem<'a> {
-        let Setting { model, machine, vram } = *self.setting;
-        Problem { shards, machine, vram, residual: model.residual(n_tokens), runtime }
     }
 
     /// The time of all passes of the prompt, and whether all of it was measured.
@@ -252,9 +301,9 @@ impl Request<'_> {
         for (i, sample) in prompt_passes(n_prompt, self.n_ubatch, n_ctx).iter().enumerate() {
             let Pass { n_tokens, n_kv, .. } = sample.pass;
             let shards = self.shards(n_tokens, n_kv);
-            let runtime = self.runtime(prefill.method, n_tokens);
-            let predicted =
-                predict(&self.problem(&shards, n_tokens, runtime), &prefill.plan.layout);
+            let runtime = self.setting.runtime(prefill.method, n_tokens);
+            let problem = self.setting.problem(&shards, n_tokens, runtime);
+            let predicted = predict(&problem, &prefill.plan.layout);
             total += predicted.seconds * sample.count;
             measured &= predicted.measured;
             if i == 0 {

@@ -11,15 +11,18 @@ pub mod library;
 mod model;
 mod placement;
 mod plan;
+pub mod preview;
 mod price;
 mod problem;
 mod profile;
 mod prompt;
 mod ring;
+mod saved;
 mod shard;
 mod solve;
 mod strategy;
 mod timeline;
+pub mod typed;
 mod units;
 
 pub use cost::{AttentionShape, OpCost};
@@ -36,6 +39,7 @@ pub use profile::{
 };
 pub use prompt::{PromptPass, prompt_passes};
 pub use ring::Slot;
+pub use saved::{PLAN_SCHEMA, SavedPlan, SavedPlanError};
 pub use shard::{Shard, ShardCost};
 pub use solve::{plan_by, plan_of, solve};
 pub use strategy::Strategy;
