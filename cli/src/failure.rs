@@ -8,6 +8,7 @@ use engine_core::measure::MeasureError;
 use engine_core::tokenizer::TokenizerError;
 use engine_core::weights::OpenError;
 use engine_core::{EngineError, SamplerError};
+use planner::PlanError;
 
 use crate::fetch::FetchError;
 use crate::report::visible;
@@ -99,6 +100,12 @@ impl From<MeasureError> for Failure {
 
 impl From<TokenizerError> for Failure {
     fn from(error: TokenizerError) -> Failure {
+        Failure::input(error)
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Failure {
         Failure::input(error)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::builder::NonEmptyStringValueParser;
 
-use super::tokens::token_count;
+use planner::typed::token_count;
 
 /// How an answer is written.
 #[derive(Debug, clap::Args)]

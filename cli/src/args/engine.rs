@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use super::tokens::token_count;
+use planner::typed::token_count;
 
 /// What the model runs on.
 #[derive(Debug, clap::Args)]

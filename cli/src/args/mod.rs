@@ -4,13 +4,14 @@ mod answer;
 mod commands;
 mod engine;
 mod model;
+mod plan;
 mod profile;
 mod program;
-mod tokens;
 
 pub(crate) use answer::{AnswerArgs, SamplingArgs};
 pub(crate) use commands::{ChatArgs, InspectArgs, PerplexityArgs, PullArgs, RunArgs, TokenizeArgs};
 pub(crate) use engine::{DeviceArgs, EngineArgs};
 pub(crate) use model::ModelArgs;
+pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use program::{Args, Command};

@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use super::{ChatArgs, InspectArgs, PerplexityArgs, ProfileArgs, PullArgs, RunArgs, TokenizeArgs};
+use super::{
+    ChatArgs, InspectArgs, PerplexityArgs, PlanArgs, ProfileArgs, PullArgs, RunArgs, TokenizeArgs,
+};
 
 const NOTES: &str = "\
 Examples:
@@ -11,12 +13,14 @@ Examples:
   git log | baton run --system Summarise. -  take the prompt from stdin
   baton chat --temperature 0.7               talk; Ctrl-C stops an answer, Ctrl-D leaves
   baton inspect model.gguf                   what is in a file
+  baton plan model.gguf --vram 2GiB,8GiB     where its shards should live, and how fast that would be
   baton profile                              measure this machine, once, for predictions
 
 A MODEL is a known name (`baton pull --list`), a GGUF file (any part of a split one), or a Hugging
 Face folder with config.json, tokenizer.json and *.safetensors.
 
-Units: token counts may end in K, 1K = 1024 tokens; TPS is tokens per second; times are in seconds.
+Units: token counts may end in K, 1K = 1024 tokens; sizes end in MiB or GiB; TPS is tokens per
+second; times are in seconds.
 Exit codes: 0 fine, 1 failure inside Baton, 2 bad input or use, 130 stopped by Ctrl-C.
 Fetched models are kept in baton/models in your cache folder ($XDG_CACHE_HOME, else ~/.cache);
 the profile of this machine is baton/machine.toml in your configuration folder ($XDG_CONFIG_HOME, else
@@ -38,6 +42,7 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     Tokenize(TokenizeArgs),
     Perplexity(PerplexityArgs),
+    Plan(PlanArgs),
     Profile(ProfileArgs),
 }
 

@@ -4,6 +4,7 @@ mod answer;
 mod chat;
 mod inspect;
 mod perplexity;
+mod plan;
 mod profile;
 mod pull;
 mod run;
@@ -20,6 +21,7 @@ pub(crate) fn run(command: Command, interrupt: &Interrupt) -> Result<(), Failure
         Command::Chat(args) => chat::run(args, interrupt),
         Command::Tokenize(args) => tokenize::run(args, interrupt),
         Command::Perplexity(args) => perplexity::run(args, interrupt),
+        Command::Plan(args) => plan::run(args, interrupt),
         Command::Inspect(args) => inspect::run(args, interrupt),
         Command::Profile(args) => profile::run(args, interrupt),
         Command::Pull(args) => pull::run(args, interrupt),

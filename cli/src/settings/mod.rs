@@ -3,19 +3,23 @@
 mod answer;
 mod input;
 mod model;
+mod plan;
 mod profile;
 
 pub(crate) use self::answer::AnswerSettings;
 pub(crate) use self::input::{read_file, read_prompt, read_stdin};
 pub(crate) use self::model::{ModelRef, known_model};
+pub(crate) use self::plan::{machine, planned_model};
 pub(crate) use self::profile::ProfileSettings;
 
 use std::io;
 use std::path::PathBuf;
 
+use planner::{ModelFileError, ProfileError};
 use thiserror::Error;
 
 use self::model::known_names;
+use self::plan::{known_machines, known_planned_models};
 use self::profile::known_formats;
 
 /// What the user asked for makes no sense, or cannot be done on this machine.
@@ -24,6 +28,19 @@ use self::profile::known_formats;
 pub(crate) enum UsageError {
     #[error("no model is known by the name {name}; known: {}", known_names())]
     UnknownModel { name: String },
+    #[error("no model is known by the name {name}; known: {}", known_planned_models())]
+    UnknownPlannedModel { name: String },
+    #[error("no machine is known by the name {name}; known: {}", known_machines())]
+    UnknownMachine { name: String },
+    #[error(
+        "this machine has no profile yet; measure it with `baton profile`, or plan for another one with --machine: {}",
+        known_machines()
+    )]
+    NoProfile,
+    #[error("{path}", path = path.display())]
+    BadProfile { path: PathBuf, source: ProfileError },
+    #[error("{path}", path = path.display())]
+    BadDescription { path: PathBuf, source: ModelFileError },
     #[error("{model} is a model, but there is no prompt; put one behind it, in quotes")]
     NoPrompt { model: String },
     #[error("there are no kernels for {name}; known: {known}")]

@@ -68,7 +68,7 @@ pub(super) fn looks_like_model(text: &str) -> bool {
 }
 
 /// Whether someone who typed this meant a path and not a name.
-fn looks_like_path(path: &Path) -> bool {
+pub(super) fn looks_like_path(path: &Path) -> bool {
     is_model_file(path) || path.components().count() > 1
 }
 

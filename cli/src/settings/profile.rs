@@ -55,7 +55,7 @@ impl ProfileSettings {
 }
 
 /// The profile of this user's machine.
-fn of_user() -> Option<PathBuf> {
+pub(super) fn of_user() -> Option<PathBuf> {
     Some(dirs::config_dir()?.join(Path::new("baton").join("machine.toml")))
 }
 
