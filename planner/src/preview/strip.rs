@@ -14,23 +14,45 @@ use crate::units::{Bytes, Seconds};
 
 /// How a shard is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    sign: char,
-    ansi: &'static str,
+pub(super) enum Mark {
+    Pinned,
+    Streamed,
+    /// Streamed, but for tensors that stay in VRAM.
+    InPart,
+    Cpu,
 }
 
-const PINNED: Mark = Mark { sign: '█', ansi: "32" };
-const STREAMED: Mark = Mark { sign: '▒', ansi: "33" };
-const PART_STREAMED: Mark = Mark { sign: '▓', ansi: "33" };
-const CPU: Mark = Mark { sign: '·', ansi: "36" };
+impl Mark {
+    const ALL: [Mark; 4] = [Mark::Pinned, Mark::Streamed, Mark::InPart, Mark::Cpu];
 
-/// Marks with what they mean.
-const MEANINGS: [(Mark, &str); 4] = [
-    (PINNED, "pinned"),
-    (STREAMED, "streamed"),
-    (PART_STREAMED, "streamed, but for tensors that stay"),
-    (CPU, "CPU"),
-];
+    /// What it means, in words.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Mark::Pinned => "pinned",
+            Mark::Streamed => "streamed",
+            Mark::InPart => "streamed, but for tensors that stay",
+            Mark::Cpu => "CPU",
+        }
+    }
+
+    fn sign(self) -> char {
+        match self {
+            Mark::Pinned => '█',
+            Mark::Streamed => '▒',
+            Mark::InPart => '▓',
+            Mark::Cpu => '·',
+        }
+    }
+
+    /// Number of its colour on a terminal.
+    fn ansi(self) -> u8 {
+        match self {
+            Mark::Pinned => 32,
+            Mark::Streamed | Mark::InPart => 33,
+            Mark::Cpu => 36,
+        }
+    }
+}
 
 impl Preview<'_> {
     /// The chosen cell from near.
@@ -108,9 +130,9 @@ fn strips(outcome: &Outcome, ffn: &str, colour: bool) -> String {
         let _ = writeln!(text, "  {words}");
         text.push_str(&strip(tier, ffn, colour, &mut used));
     }
-    let meanings = MEANINGS.iter().filter(|(mark, _)| used.contains(mark));
+    let meanings = Mark::ALL.into_iter().filter(|mark| used.contains(mark));
     let meanings: Vec<String> =
-        meanings.map(|(mark, words)| format!("{} {words}", paint(&[*mark], colour))).collect();
+        meanings.map(|mark| format!("{} {}", paint(&[mark], colour), mark.meaning())).collect();
     let _ = writeln!(
         text,
         "\n  {}   (a sign for each layer, the first one left)",
@@ -145,14 +167,14 @@ fn strip(tier: &TierPlan, ffn: &str, colour: bool, used: &mut Vec<Mark>) -> Stri
 }
 
 /// Embedding, attention, FFN, output.
-fn marks(layout: &Layout) -> [Vec<Mark>; 4] {
+pub(super) fn marks(layout: &Layout) -> [Vec<Mark>; 4] {
     let shape = Shape::of(layout);
     let in_part = |shard: usize| layout.resident.iter().any(|tensor| tensor.shard == shard);
     let mark = |placement: Placement, shard: usize| match placement {
-        Placement::Cpu => CPU,
-        Placement::Pinned => PINNED,
-        Placement::Streamed if in_part(shard) => PART_STREAMED,
-        Placement::Streamed => STREAMED,
+        Placement::Cpu => Mark::Cpu,
+        Placement::Pinned => Mark::Pinned,
+        Placement::Streamed if in_part(shard) => Mark::InPart,
+        Placement::Streamed => Mark::Streamed,
     };
     // In running order: the embedding, then attention and FFN of each layer, then the output.
     let layers = |placements: &[Placement], first: usize| {
@@ -171,9 +193,9 @@ fn marks(layout: &Layout) -> [Vec<Mark>; 4] {
 fn paint(marks: &[Mark], colour: bool) -> String {
     let mut text = String::new();
     for alike in marks.chunk_by(|a, b| a == b) {
-        let signs: String = alike.iter().map(|mark| mark.sign).collect();
+        let signs: String = alike.iter().map(|mark| mark.sign()).collect();
         if colour {
-            let _ = write!(text, "\x1b[{}m{signs}\x1b[0m", alike[0].ansi);
+            let _ = write!(text, "\x1b[{}m{signs}\x1b[0m", alike[0].ansi());
         } else {
             text.push_str(&signs);
         }

@@ -132,13 +132,15 @@ pub(super) fn weights(model: &dyn Model) -> Bytes {
     shards.iter().filter(|shard| !shard.shared_with_output).map(|shard| shard.weights).sum()
 }
 
-/// In GiB, so that columns compare.
+/// In GiB, so that columns compare; less than one of them as sizes are typed.
 pub(super) fn gib(bytes: Bytes) -> String {
-    let n = bytes.get() as f64 / Bytes::gib(1).get() as f64;
-    if bytes.get().is_multiple_of(Bytes::gib(1).get()) {
-        format!("{n:.0} GiB")
-    } else {
-        format!("{n:.2} GiB")
+    let (n, mib) = (bytes.get() as f64 / Bytes::gib(1).get() as f64, Bytes::mib(1).get());
+    let whole = |unit: Bytes| bytes.get().is_multiple_of(unit.get());
+    match bytes {
+        Bytes::ZERO => "0".to_owned(),
+        _ if whole(Bytes::gib(1)) => format!("{n:.0} GiB"),
+        _ if bytes < Bytes::gib(1) && whole(Bytes::mib(1)) => format!("{} MiB", bytes.get() / mib),
+        _ => format!("{n:.2} GiB"),
     }
 }
 

@@ -1,7 +1,0 @@
-//! x
-impl super::Preview<'_> {
-    /// svg
-    pub fn svg(&self) -> String {
-        String::new()
-    }
-}
