@@ -60,8 +60,11 @@ impl Preview<'_> {
         let outcome = self.chosen();
         let forecast = &outcome.forecast;
         let mut text = format!(
-            "\nAt {} with a context of {}, a prompt of {} and an answer of {} tokens:\n",
-            gib(forecast.vram),
+            "\n{} and a context of {}, for a prompt of {} and an answer of {} tokens:\n",
+            match forecast.vram {
+                Bytes::ZERO => "Without a GPU".to_owned(),
+                vram => format!("With {} of VRAM", gib(vram)),
+            },
             tokens(forecast.workload.n_ctx),
             tokens(forecast.workload.n_prompt),
             tokens(forecast.workload.n_gen),

@@ -9,7 +9,7 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;f
 .in{fill:#0d1117;font-size:11px}
 .cpu{fill:#4a90d9}.pinned{fill:#35a572}.streamed{fill:#e0922f}.part{fill:#b9a13c}.handoff{fill:#c65f8b}
 .kv{fill:#7fc4a5}.scratch{fill:#a08fd6}.driver{fill:#9aa3ad}.track{fill:#808890;fill-opacity:.14}
-.pass{stroke:#6e7781;stroke-width:2}.tick{stroke:#808890;stroke-width:1;stroke-dasharray:3 3}
+.pass{stroke:#6e7781;stroke-width:2}.tick{stroke:#808890;stroke-opacity:.6;stroke-width:1;stroke-dasharray:3 3}
 @media (prefers-color-scheme:light){text{fill:#24292f}.in{fill:#0d1117}}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.in{fill:#0d1117}}
 ";

@@ -71,7 +71,11 @@ pub(super) fn draw(canvas: &mut Canvas, race: &Race) {
 /// Who runs, and at what pace.
 fn heading(canvas: &mut Canvas, race: &Race, name: &str, passes: &Passes) {
     let each = seconds(Seconds::new(passes.each()));
-    canvas.text(LEFT, "small", &format!("{name}: {each} for {}", race.unit));
+    canvas.text(
+        LEFT,
+        "small",
+        &format!("{name}: {each} for {}, from one grey bar to the next", race.unit),
+    );
     canvas.down(6.0);
 }
 
