@@ -1,7 +1,6 @@
 //! The flags that say how an answer is written.
 
 use clap::builder::NonEmptyStringValueParser;
-
 use planner::typed::token_count;
 
 /// How an answer is written.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use planner::typed::token_count;
+
 use super::{AnswerArgs, DeviceArgs, EngineArgs, ModelArgs};
 use crate::models;
-use planner::typed::token_count;
 
 /// Answer one prompt
 #[derive(Debug, clap::Args)]

@@ -3,6 +3,7 @@
 mod chat;
 mod inspect;
 mod perplexity;
+mod plan;
 mod profile;
 #[cfg(unix)]
 mod pull;
