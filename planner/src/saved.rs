@@ -88,7 +88,7 @@ impl SavedPlan {
     /// Plans all tiers up to `n_ubatch` tokens.
     ///
     /// # Errors
-    /// As [`crate::forecast`].
+    /// As [`crate::forecast()`].
     pub fn of(
         setting: &Setting<'_>,
         n_ctx: u32,
