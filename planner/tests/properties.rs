@@ -6,10 +6,11 @@ use planner::{
     Bytes, BytesPerSec, Kernels, MachineProfile, Plan, Problem, Runtime, Seconds, ShardCost, solve,
 };
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use random::Random;
 
-/// The search is not exhaustive. Of 1,489 random problems with up to twice the memory, eleven became slower with it, the
-/// worst by 2.4 %; all others were as fast or faster.
+/// The search is not exhaustive. Of 5,964 random problems with up to twice the memory, 17 became slower with it, the
+/// worst by 2.8 %; all others were as fast or faster. So the cases are the same each time.
 const SEARCH: f64 = 0.05;
 
 /// A random problem's parts.
@@ -76,7 +77,12 @@ fn faster_machine(machine: &MachineProfile, part: u8, factor: f64) -> MachinePro
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn never_over_budget(seed: u64) {

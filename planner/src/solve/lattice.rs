@@ -23,6 +23,13 @@ pub(super) struct Counts {
     pub(super) spread: bool,
 }
 
+impl Counts {
+    /// What two members differ in that no few steps lead over.
+    pub(super) fn kind(&self) -> (bool, bool) {
+        (self.attention.streamed > 0, self.ffn.streamed > 0)
+    }
+}
+
 /// How many shards of a list are pinned, and of the others streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
@@ -37,6 +44,14 @@ const RINGS: [u32; 3] = [1, 2, 4];
 const FEW_SHARDS: usize = 20;
 
 impl Part {
+    /// So many pinned, or as many as leave the streamed ones in peace. Where all others are streamed they still are.
+    fn with_pinned(self, pinned: u32, n: u32) -> Part {
+        if self.streamed > 0 && self.pinned + self.streamed == n {
+            return Part { pinned, streamed: n - pinned };
+        }
+        Part { pinned: pinned.min(n - self.streamed), ..self }
+    }
+
     /// Parts of `n` shards a step of `size` away.
     fn steps(self, size: u32, n: u32) -> impl Iterator<Item = Part> {
         let Part { pinned, streamed } = self;
@@ -100,7 +115,7 @@ impl<'a> Lattice<'a> {
         self.attention.alike && self.ffn.alike && self.problem.shards.len() > FEW_SHARDS
     }
 
-    /// Members to begin with, each with as much FFN pinned as the budget holds.
+    /// Members to begin with, each with as much FFN pinned as the budget holds, and with none.
     pub(super) fn grid(&self) -> Vec<Counts> {
         let n_attention = self.attention.len();
         let mut grid = Vec::new();
@@ -127,6 +142,8 @@ impl<'a> Lattice<'a> {
             for n_slots in if none { &[0][..] } else { &RINGS[..] } {
                 let counts = Counts { output, attention, ffn, n_slots: *n_slots, spread: false };
                 grid.extend(self.filled(counts));
+                // Where the GPU is no faster than the CPU, more of it is no better.
+                grid.extend(Some(counts).filter(|counts| self.need(counts) <= self.problem.vram));
             }
         }
     }
@@ -144,22 +161,21 @@ impl<'a> Lattice<'a> {
         (0..=self.attention.len()).rev().find(held).unwrap_or(0)
     }
 
-    /// The counts with as much FFN pinned as the budget holds; `None` when it does not hold them as they are.
+    /// The counts with as much FFN pinned as the budget holds, and with less attention if it does not hold that;
+    /// `None` when it does not even hold what is streamed.
     fn filled(&self, mut counts: Counts) -> Option<Counts> {
-        let room = self.problem.vram.get().checked_sub(self.need(&counts).get())?;
-        let limit = self.ffn.pinned[counts.ffn.pinned as usize].get() + room;
-        let held = |pinned: &Bytes| pinned.get() <= limit;
-        let most = (self.ffn.pinned.partition_point(held) - 1) as u32;
-        // All others streamed stays all others streamed; else the CPU's are pinned first.
-        let all =
-            counts.ffn.streamed > 0 && counts.ffn.pinned + counts.ffn.streamed == self.ffn.len();
-        let on_cpu = self.ffn.len() - counts.ffn.streamed;
-        counts.ffn.pinned = if all { most } else { most.min(on_cpu) };
-        if all {
-            counts.ffn.streamed = self.ffn.len() - most;
+        counts.ffn = counts.ffn.with_pinned(0, self.ffn.len());
+        let room = |counts: &Counts| self.problem.vram.get().checked_sub(self.need(counts).get());
+        while room(&counts).is_none() {
+            let pinned = counts.attention.pinned.checked_sub(1)?;
+            counts.attention = counts.attention.with_pinned(pinned, self.attention.len());
         }
+        let left = room(&counts)?;
+        let held = |pinned: &Bytes| pinned.get() <= left;
+        let most = (self.ffn.pinned.partition_point(held) - 1) as u32;
+        counts.ffn = counts.ffn.with_pinned(most, self.ffn.len());
         // Scratch may have grown.
-        (self.need(&counts) <= self.problem.vram).then_some(counts)
+        room(&counts).map(|_| counts)
     }
 
     pub(super) fn largest_step(&self) -> u32 {
@@ -174,9 +190,6 @@ impl<'a> Lattice<'a> {
         }
         for ffn in from.ffn.steps(size, self.ffn.len()) {
             steps.push(Counts { ffn, ..*from });
-            for attention in from.attention.steps(size, self.attention.len()) {
-                steps.push(Counts { attention, ffn, ..*from });
-            }
         }
         for output in [Placement::Cpu, Placement::Pinned, Placement::Streamed] {
             steps.push(Counts { output, ..*from });

@@ -11,6 +11,8 @@ mod bound;
 mod lattice;
 mod moves;
 
+use std::collections::BTreeMap;
+
 use self::bound::Bound;
 use self::lattice::{Counts, Lattice};
 use crate::error::PlanError;
@@ -78,6 +80,9 @@ fn check(problem: &Problem<'_>) -> Result<(), PlanError> {
     }
     Ok(())
 }
+
+/// The search goes on from members of the grid that take up to so many times what the best one takes.
+const FAR_BEHIND: f64 = 1.1;
 
 /// The best layout so far.
 struct Search<'a> {
@@ -151,24 +156,30 @@ impl<'a> Search<'a> {
         let mut members: Vec<(f64, Counts)> =
             grid.into_iter().map(|counts| (lattice.bound(&counts), counts)).collect();
         members.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut best = None;
+        // The best of each kind, if it is not far behind.
+        let mut kinds: BTreeMap<(bool, bool), (f64, Counts)> = BTreeMap::new();
         for (bound, counts) in &members {
-            if *bound >= self.limit() {
+            let far = self.limit() * FAR_BEHIND;
+            if *bound >= far {
                 break;
             }
-            let limit = self.limit();
-            if self.price_counts(lattice, counts, limit).is_some() || best.is_none() {
-                best = Some(*counts);
+            let known = kinds.get(&counts.kind()).map_or(far, |known| known.0.min(far));
+            if *bound < known
+                && let Some(seconds) = self.price_counts(lattice, counts, known)
+            {
+                kinds.insert(counts.kind(), (seconds, *counts));
             }
         }
-        if let Some(best) = best {
-            self.climb_lattice(lattice, best);
+        for (seconds, counts) in kinds.into_values() {
+            if seconds < self.limit() * FAR_BEHIND {
+                self.climb_lattice(lattice, counts, seconds);
+            }
         }
     }
 
     /// Goes on from a member in ever smaller steps, as long as that helps.
-    fn climb_lattice(&mut self, lattice: &Lattice<'_>, beginning: Counts) {
-        let mut here = (beginning, self.limit());
+    fn climb_lattice(&mut self, lattice: &Lattice<'_>, beginning: Counts, seconds: f64) {
+        let mut here = (beginning, seconds);
         let mut step = lattice.largest_step();
         while step > 0 {
             let from = here;

@@ -156,7 +156,7 @@ impl Figures {
         ];
         let kinds = [ProductKind::Dense, ProductKind::Experts];
         let both = kinds.into_iter().flat_map(|kind| rates.map(|(f, rate)| (kind, f, rate)));
-        both.map(|(kind, format, rate)| roofline(kind, format, rate, CPU_FLOPS)).collect()
+        both.flat_map(|(kind, format, rate)| roofline(kind, format, rate, CPU_FLOPS)).collect()
     }
 
     fn gpu_products(&self) -> Vec<ProductTimes> {
@@ -174,7 +174,8 @@ impl Figures {
         let dense = dense.map(|format| (ProductKind::Dense, format, self.gpu_f16));
         let experts = experts.map(|(format, flops)| (ProductKind::Experts, format, flops));
         let all = dense.into_iter().chain(experts);
-        all.map(|(kind, format, flops)| roofline(kind, format, self.gpu_memory, flops)).collect()
+        all.flat_map(|(kind, format, flops)| roofline(kind, format, self.gpu_memory, flops))
+            .collect()
     }
 
     /// The layer's heads take turns on the threads; cells cost more once they do not fit in the cache.
@@ -225,20 +226,22 @@ fn grid(
     AttentionTimes { shape, points: pairs.map(point).collect() }
 }
 
-/// Times of a matrix that is passed over at `rate`, or multiplied at `flops` where that takes longer.
-fn roofline(kind: ProductKind, format: Format, rate: f64, flops: f64) -> ProductTimes {
-    let weights = Bytes::mib(16);
-    let per_token = 2.0 * 8.0 * weights.get() as f64 / format.bits_per_value() / flops;
-    let least = weights.get() as f64 / rate;
-    let edge = (least / per_token) as u32;
-    let tokens = [1, edge, 8192];
-    let rising = tokens.iter().enumerate().filter(|(i, n)| *i == 0 || **n > tokens[i - 1]);
-    let point = |n_tokens: u32| ProductPoint {
-        n_tokens,
-        seconds: Seconds::new(least.max(per_token * f64::from(n_tokens))),
-        spread: None,
-    };
-    ProductTimes { format, kind, weights, points: rising.map(|(_, &n)| point(n)).collect() }
+/// Times of a small and of a large matrix, passed over at `rate`, or multiplied at `flops` where that takes longer.
+fn roofline(kind: ProductKind, format: Format, rate: f64, flops: f64) -> [ProductTimes; 2] {
+    [Bytes::mib(1), Bytes::mib(256)].map(|weights| {
+        let per_token = 2.0 * 8.0 * weights.get() as f64 / format.bits_per_value() / flops;
+        let least = weights.get() as f64 / rate;
+        let edge = (least / per_token) as u32;
+        let tokens = [1, edge, 8192];
+        let rising = tokens.iter().enumerate().filter(|(i, n)| *i == 0 || **n > tokens[i - 1]);
+        let point = |n_tokens: u32| ProductPoint {
+            n_tokens,
+            seconds: Seconds::new(least.max(per_token * f64::from(n_tokens))),
+            spread: None,
+        };
+        let points = rising.map(|(_, &n)| point(n)).collect();
+        ProductTimes { format, kind, weights, points }
+    })
 }
 
 /// Heads of some models.
