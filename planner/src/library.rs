@@ -29,7 +29,8 @@ const MODELS: Table = built_in!("models":
     "qwen3-8b-q4_k",
 );
 
-const MACHINES: Table = built_in!("machines": "rtx-5090");
+const MACHINES: Table =
+    built_in!("machines": "rtx-3060", "rtx-4070-laptop", "rtx-5070-ti", "rtx-5090");
 
 /// Names and TOML texts of the models, in the order of their names.
 pub fn models() -> &'static [(&'static str, &'static str)] {

@@ -2,15 +2,16 @@
 //!
 //! `cargo run --release -p planner --example fit_paper` fits on the contexts 1K and 16K, tells the errors there and on
 //! the held-out contexts 4K and 64K, and writes `tests/data/paper/figures.toml`; with `--all` it fits on everything
-//! and writes `machines/rtx-5090.toml`. Levenberg and Marquardt's method on the logarithms of times and figures.
+//! and writes `machines/rtx-5090.toml` and machines derived from it. Levenberg and Marquardt's method on the logarithms of times and figures.
 
+mod derived;
 mod least_squares;
 #[path = "../../tests/paper/mod.rs"]
 mod paper;
 
 use std::path::Path;
 
-use planner::{Kernels, Seconds};
+use planner::{Kernels, MachineProfile, Seconds};
 
 use paper::data::{self, Baseline, Cell};
 use paper::machine::{Build, Figures, shapes};
@@ -96,13 +97,11 @@ fn main() {
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     if all {
-        let mut profile = figures.profile(Build::Sharding, &shapes(models().iter()));
+        let shapes = shapes(models().iter());
+        let mut profile = figures.profile(Build::Sharding, &shapes);
         profile.provenance = PROVENANCE.into();
-        profile.cpu.kernels = rounded(profile.cpu.kernels);
-        let gpu = profile.gpu.as_mut().expect("it has one");
-        gpu.kernels = rounded(gpu.kernels.clone());
-        profile.check().expect("a fitted machine is a machine");
-        std::fs::write(folder.join("machines/rtx-5090.toml"), profile.to_toml()).expect("written");
+        write_machine(profile);
+        derived::DERIVED.iter().for_each(|one| write_machine(one.profile(&figures, &shapes)));
     } else {
         let text = toml::to_string(&figures).expect("numbers are TOML");
         let note = "# Made by `cargo run --release -p planner --example fit_paper`.\n";
@@ -115,6 +114,16 @@ fn main() {
 
 const PROVENANCE: &str = "RTX 5090, PCIe 5 x16, 16 CPU threads, Windows: fitted by examples/fit_paper to all \
     measurements published with the pipelined-sharding paper (MLSys 2026); not measured op by op";
+
+fn write_machine(mut profile: MachineProfile) {
+    profile.cpu.kernels = rounded(profile.cpu.kernels);
+    let gpu = profile.gpu.as_mut().expect("it has one");
+    gpu.kernels = rounded(gpu.kernels.clone());
+    profile.check().expect("a fitted machine is a machine");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("machines");
+    let path = folder.join(&profile.name).with_extension("toml");
+    std::fs::write(path, profile.to_toml()).expect("written");
+}
 
 /// Times to four digits, which is more than a fit knows.
 fn rounded(mut kernels: Kernels) -> Kernels {

@@ -1,0 +1,100 @@
+//! What the general search is predicted to gain over the best of the paper's five strategies, for every cell of the
+//! paper's Table 4. Predictions only: nothing here is measured.
+//!
+//! `cargo run --release -p planner --example predicted_gains > benches/results/predicted/rtx-5090.csv`
+
+#[path = "../tests/paper/mod.rs"]
+mod paper;
+
+use std::collections::BTreeMap;
+
+use paper::data;
+use planner::{
+    Bytes, Forecast, MachineProfile, Method, ModelShape, Seconds, Setting, Workload, forecast,
+    library,
+};
+
+/// A way to run plans.
+struct Executor {
+    name: &'static str,
+    machine: MachineProfile,
+}
+
+/// The paper's, which waits for the device after every split, and one with events. The figures of the second are
+/// assumptions.
+fn executors() -> [Executor; 2] {
+    let machine = library::machine("rtx-5090").expect("it is built in");
+    let mut events = machine.clone();
+    let link = &mut events.gpu.as_mut().expect("it has one").link;
+    link.submit = Seconds::new(20e-6);
+    link.handoff = Seconds::new(20e-6);
+    link.overlap_loss = 0.1;
+    [Executor { name: "as_fitted", machine }, Executor { name: "events", machine: events }]
+}
+
+fn predict(
+    executor: &Executor,
+    model: &ModelShape,
+    cell: &data::Cell,
+    method: Method,
+) -> Option<Forecast> {
+    let vram = Bytes::mib(cell.vram_mib.into()).min(Bytes::gib(32));
+    let setting = Setting { model, machine: &executor.machine, vram };
+    let (n_prompt, n_gen) =
+        (data::n_prompt(&cell.model, cell.n_ctx), data::n_gen(&cell.model, cell.n_ctx));
+    forecast(&setting, Workload { n_ctx: cell.n_ctx, n_prompt, n_gen }, method).ok()
+}
+
+fn main() {
+    println!(
+        "# PREDICTED, not measured: the search over the best of the five strategies, planner on rtx-5090"
+    );
+    println!(
+        "# as_fitted: hand-offs and overlap as fitted to the paper's program; events: 0.02 ms, loss 0.1 (assumed)"
+    );
+    println!(
+        "executor,model,n_ctx,vram_mib,ttft_best5_s,ttft_search_s,ttft_gain,tps_best5,tps_search,tps_gain"
+    );
+    let mut groups: BTreeMap<(&str, String, u32), Vec<[f64; 2]>> = BTreeMap::new();
+    for executor in executors() {
+        for cell in data::table4() {
+            let model = paper::model(&cell.model);
+            let of = |method| predict(&executor, &model, &cell, method);
+            let (Some(best), Some(search)) = (of(Method::BestStrategy), of(Method::Search)) else {
+                continue;
+            };
+            let gains = [best.ttft.get() / search.ttft.get(), search.tps / best.tps];
+            println!(
+                "{},{},{},{},{:.3},{:.3},{:.3},{:.2},{:.2},{:.3}",
+                executor.name,
+                cell.model,
+                cell.n_ctx,
+                cell.vram_mib,
+                best.ttft.get(),
+                search.ttft.get(),
+                gains[0],
+                best.tps,
+                search.tps,
+                gains[1],
+            );
+            for key in [(cell.model.clone(), 0), ("all".into(), cell.vram_mib), ("all".into(), 0)] {
+                groups.entry((executor.name, key.0, key.1)).or_default().push(gains);
+            }
+        }
+    }
+    println!("# geometric means; vram_mib 0: all budgets");
+    println!("executor,model,vram_mib,cells,ttft_gain,tps_gain,tps_gain_most");
+    for ((executor, model, vram), gains) in groups {
+        let mean = |i: usize| {
+            let sum: f64 = gains.iter().map(|gain| gain[i].ln()).sum();
+            (sum / gains.len() as f64).exp()
+        };
+        let most = gains.iter().map(|gain| gain[1]).fold(0.0, f64::max);
+        println!(
+            "{executor},{model},{vram},{},{:.3},{:.3},{most:.3}",
+            gains.len(),
+            mean(0),
+            mean(1)
+        );
+    }
+}
