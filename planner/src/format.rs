@@ -68,10 +68,13 @@ impl Format {
         8.0 * bytes as f64 / values as f64
     }
 
-    /// Of `known` formats the one that stores values most alike, by size.
+    /// Of `known` formats this one, or else the one that stores values most alike, by size.
     pub(crate) fn nearest(self, known: impl Iterator<Item = Format>) -> Option<Format> {
         let distance = |other: &Format| (other.bits_per_value() / self.bits_per_value()).ln().abs();
-        known.min_by(|a, b| distance(a).total_cmp(&distance(b)).then(a.cmp(b)))
+        known.min_by(|a, b| {
+            let itself = (*b == self).cmp(&(*a == self));
+            itself.then(distance(a).total_cmp(&distance(b))).then(a.cmp(b))
+        })
     }
 }
 
@@ -103,5 +106,7 @@ mod tests {
         let known = [Format::F16, Format::Q4_0, Format::Q6_K];
         assert_eq!(Format::IQ4_XS.nearest(known.into_iter()), Some(Format::Q4_0));
         assert_eq!(Format::BF16.nearest(known.into_iter()), Some(Format::F16));
+        let as_large = [Format::Q4_0, Format::Q4_K];
+        assert_eq!(Format::Q4_K.nearest(as_large.into_iter()), Some(Format::Q4_K));
     }
 }

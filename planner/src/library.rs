@@ -30,7 +30,7 @@ const MODELS: Table = built_in!("models":
 );
 
 const MACHINES: Table =
-    built_in!("machines": "rtx-3060", "rtx-4070-laptop", "rtx-5070-ti", "rtx-5090");
+    built_in!("machines": "epyc-zen2-2c", "rtx-3060", "rtx-4070-laptop", "rtx-5070-ti", "rtx-5090");
 
 /// Names and TOML texts of the models, in the order of their names.
 pub fn models() -> &'static [(&'static str, &'static str)] {
