@@ -218,20 +218,22 @@ impl<'a> Arranged<'a> {
     }
 
     pub(crate) fn predict(&self, problem: &Problem<'_>, prices: &[Price]) -> Prediction {
-        self.predict_chain(&self.chain(problem, prices), problem, prices)
+        let chain = self.chain(problem, prices);
+        self.predict_below(&chain, problem, prices, f64::INFINITY).expect("any time is below that")
     }
 
-    /// What the layout does, by its own chain.
-    pub(crate) fn predict_chain(
+    /// What the layout does, by its own chain, if a pass takes less than `limit` seconds.
+    pub(crate) fn predict_below(
         &self,
         chain: &Chain,
         problem: &Problem<'_>,
         prices: &[Price],
-    ) -> Prediction {
-        let passes = chain.run(problem.machine);
+        limit: f64,
+    ) -> Option<Prediction> {
+        let passes = chain.run(problem.machine, limit - problem.machine.pass.get())?;
         let pass = problem.machine.pass.get();
         let Shares { cpu, gpu, waiting, handoffs } = passes.steady;
-        Prediction {
+        Some(Prediction {
             seconds: Seconds::new(passes.steady.total() + pass),
             first: Seconds::new(passes.first.total() + pass),
             cpu: Seconds::new(cpu),
@@ -239,7 +241,7 @@ impl<'a> Arranged<'a> {
             waiting: Seconds::new(waiting),
             handoffs: Seconds::new(handoffs),
             measured: self.measured(prices),
-        }
+        })
     }
 
     fn measured(&self, prices: &[Price]) -> bool {

@@ -104,14 +104,16 @@ pub(crate) struct Passes {
 
 impl Chain {
     /// Simulates a pass and the one after it, which goes as all later ones will: the ring holds a small part of a pass,
-    /// so that how the first one began is long forgotten at its end.
-    pub(crate) fn run(&self, machine: &MachineProfile) -> Passes {
+    /// so that how the first one began is long forgotten at its end. `None` once the second takes `limit` seconds.
+    pub(crate) fn run(&self, machine: &MachineProfile, limit: f64) -> Option<Passes> {
         let mut simulation = Simulation::new(self, machine, |_| ());
-        let first = simulation.pass();
+        // The first pass fills the ring, and may take longer.
+        let first = simulation.pass(f64::INFINITY)?;
         if self.copies.is_empty() {
-            return Passes { first, steady: first };
+            return (first.total() < limit).then_some(Passes { first, steady: first });
         }
-        Passes { first, steady: simulation.pass() }
+        let steady = simulation.pass(limit)?;
+        (steady.total() < limit).then_some(Passes { first, steady })
     }
 
     /// What was busy when during the first `n` passes.
@@ -126,7 +128,7 @@ impl Chain {
             }
         });
         for _ in 0..n {
-            simulation.pass();
+            simulation.pass(f64::INFINITY);
         }
         spans
     }
@@ -177,9 +179,14 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
         Simulation { chain, h2d, h2d_while_cpu, both, dram, now, made, used, copying, record }
     }
 
-    fn pass(&mut self) -> Shares {
+    /// One pass; `None` once it has taken `limit` seconds.
+    fn pass(&mut self, limit: f64) -> Option<Shares> {
         let mut shares = Shares::default();
+        let end = self.now + limit;
         for step in &self.chain.steps {
+            if self.now >= end {
+                return None;
+            }
             let Step { shard, fixed, demand, cpu, cpu_reads, gpu, streamed } = *step;
             let nothing = Work {
                 shard,
@@ -216,7 +223,7 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
                 self.used += 1;
             }
         }
-        shares
+        Some(shares)
     }
 
     /// Lets time pass until `work` is done; gives the time during which nothing but copying went on.

@@ -148,7 +148,7 @@ impl<'a> Search<'a> {
         if self.bound.of_chain(&chain) >= limit {
             return None;
         }
-        Some(arranged.predict_chain(&chain, self.problem, self.prices))
+        arranged.predict_below(&chain, self.problem, self.prices, limit)
     }
 
     fn search_lattice(&mut self, lattice: &Lattice<'_>) {
