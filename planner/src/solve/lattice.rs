@@ -11,7 +11,7 @@ use crate::shard::Shard;
 use crate::units::Bytes;
 
 /// A layout in a few numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Counts {
     pub(super) output: Placement,
     pub(super) attention: Part,
@@ -31,7 +31,7 @@ impl Counts {
 }
 
 /// How many shards of a list are pinned, and of the others streamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Part {
     pub(super) pinned: u32,
     pub(super) streamed: u32,

@@ -11,7 +11,7 @@ mod bound;
 mod lattice;
 mod moves;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use self::bound::Bound;
 use self::lattice::{Counts, Lattice};
@@ -91,6 +91,8 @@ struct Search<'a> {
     prices: &'a [Price],
     bound: Bound,
     best: Option<(Layout, Prediction)>,
+    /// Seconds that members of the lattice take at least, as far as they were priced.
+    least: HashMap<Counts, f64>,
     /// The smallest need of all layouts with the GPU that were considered.
     least_need: Bytes,
 }
@@ -99,7 +101,8 @@ impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>, prices: &'a [Price]) -> Search<'a> {
         let draft = Draft { problem, prices };
         let least_need = Bytes::new(u64::MAX);
-        Search { problem, draft, prices, bound: Bound::of(problem), best: None, least_need }
+        let (bound, least) = (Bound::of(problem), HashMap::new());
+        Search { problem, draft, prices, bound, best: None, least, least_need }
     }
 
     fn run(&mut self) {
@@ -203,6 +206,10 @@ impl<'a> Search<'a> {
         counts: &Counts,
         mut limit: f64,
     ) -> Option<f64> {
+        // Steps lead to the same member again and again.
+        if self.least.get(counts).is_some_and(|least| *least >= limit) {
+            return None;
+        }
         let mut found = None;
         let streams = counts.n_slots > 0;
         for spread in if streams { &[false, true][..] } else { &[false] } {
@@ -220,6 +227,7 @@ impl<'a> Search<'a> {
                 self.best = Some((layout, predicted));
             }
         }
+        self.least.insert(*counts, limit);
         found
     }
 
