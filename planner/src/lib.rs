@@ -3,6 +3,7 @@
 //! This crate sees numbers only. It knows no tensors, devices, clocks or files.
 #![forbid(unsafe_code)]
 
+mod arrange;
 mod cost;
 mod error;
 mod forecast;

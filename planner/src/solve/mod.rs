@@ -15,9 +15,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use self::bound::Bound;
 use self::lattice::{Counts, Lattice};
+use crate::arrange::Arranged;
 use crate::error::PlanError;
 use crate::placement::Placement;
-use crate::plan::{Arranged, Layout, Plan, Prediction, vram_use};
+use crate::plan::{Layout, Plan, Prediction, vram_use};
 use crate::price::Price;
 use crate::problem::Problem;
 use crate::strategy::{Draft, Strategy};
