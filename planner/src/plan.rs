@@ -27,7 +27,7 @@ pub struct Layout {
 pub struct Resident {
     /// Index of the shard.
     pub shard: usize,
-    /// Index among [`ShardCost::tensors`].
+    /// Index among [`ShardCost::tensors`](crate::ShardCost::tensors).
     pub tensor: usize,
     /// Its size.
     pub bytes: Bytes,
