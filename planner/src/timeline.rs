@@ -296,3 +296,6 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
         (self.record)(Span { lane, shard, start, end });
     }
 }
+
+#[cfg(test)]
+mod tests;
