@@ -18,9 +18,6 @@ pub(super) struct Counts {
     pub(super) ffn: Part,
     /// Slots of the largest streamed shard in the ring.
     pub(super) n_slots: u32,
-    /// Pinned shards are spread over the layers, so that copies of those between them hide behind their work; or they
-    /// are the first of their list, so that there are few hand-offs.
-    pub(super) spread: bool,
 }
 
 impl Counts {
@@ -140,7 +137,7 @@ impl<'a> Lattice<'a> {
             let ffn = Part { pinned: 0, streamed: n_ffn * eighths / 8 };
             let none = attention.streamed + ffn.streamed == 0;
             for n_slots in if none { &[0][..] } else { &RINGS[..] } {
-                let counts = Counts { output, attention, ffn, n_slots: *n_slots, spread: false };
+                let counts = Counts { output, attention, ffn, n_slots: *n_slots };
                 grid.extend(self.filled(counts));
                 // Where the GPU is no faster than the CPU, more of it is no better.
                 grid.extend(Some(counts).filter(|counts| self.need(counts) <= self.problem.vram));
@@ -155,7 +152,6 @@ impl<'a> Lattice<'a> {
             attention: Part { pinned, streamed: 0 },
             ffn: Part { pinned: 0, streamed: 0 },
             n_slots: 0,
-            spread: false,
         };
         let held = |pinned: &u32| self.need(&counts(*pinned)) <= self.problem.vram;
         (0..=self.attention.len()).rev().find(held).unwrap_or(0)
@@ -243,11 +239,13 @@ impl<'a> Lattice<'a> {
         slot * u64::from(counts.n_slots)
     }
 
-    /// The layout that counts mean, with what is left of the budget put to use.
-    pub(super) fn layout(&self, counts: &Counts, prices: &[Price]) -> Layout {
+    /// The layout that counts mean, with what is left of the budget put to use. Pinned shards are spread over the layers,
+    /// so that copies of those between them hide behind their work; or they are the first of their list, so that there
+    /// are few hand-offs.
+    pub(super) fn layout(&self, counts: &Counts, spread: bool, prices: &[Price]) -> Layout {
         let mut placements = vec![Placement::Cpu; self.problem.shards.len()];
-        self.attention.place(counts.attention, counts.spread, &mut placements);
-        self.ffn.place(counts.ffn, counts.spread, &mut placements);
+        self.attention.place(counts.attention, spread, &mut placements);
+        self.ffn.place(counts.ffn, spread, &mut placements);
         *placements.last_mut().expect("the last shard is the output") = counts.output;
         let mut layout = Layout { placements, ring: self.ring(counts), resident: Vec::new() };
         let used = vram_use(self.problem, &layout).total();

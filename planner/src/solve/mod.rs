@@ -32,9 +32,22 @@ use crate::units::Bytes;
 pub fn solve(problem: &Problem<'_>) -> Result<Plan, PlanError> {
     check(problem)?;
     let prices = Price::all(problem);
+    let need = least_need(problem, &prices);
+    if problem.vram > Bytes::ZERO && need > problem.vram {
+        return Err(PlanError::BudgetTooSmall { have: problem.vram, need });
+    }
     let mut search = Search::new(problem, &prices);
     search.run();
-    search.into_plan()
+    Ok(search.into_plan())
+}
+
+/// The least VRAM with which the GPU can do anything: that of one shard alone.
+fn least_need(problem: &Problem<'_>, prices: &[Price]) -> Bytes {
+    let driver = problem.machine.gpu.as_ref().map_or(Bytes::ZERO, |gpu| gpu.driver);
+    let alone = problem.shards.iter().zip(prices).skip(1).map(|(shard, price)| {
+        shard.scratch + (shard.weights + shard.kv).min(price.streaming().slot)
+    });
+    driver + alone.min().unwrap_or_default()
 }
 
 /// The plan that a named strategy makes of a problem.
@@ -94,16 +107,13 @@ struct Search<'a> {
     best: Option<(Layout, Prediction)>,
     /// Seconds that members of the lattice take at least, as far as they were priced.
     least: HashMap<Counts, f64>,
-    /// The smallest need of all layouts with the GPU that were considered.
-    least_need: Bytes,
 }
 
 impl<'a> Search<'a> {
     fn new(problem: &'a Problem<'a>, prices: &'a [Price]) -> Search<'a> {
         let draft = Draft { problem, prices };
-        let least_need = Bytes::new(u64::MAX);
         let (bound, least) = (Bound::of(problem), HashMap::new());
-        Search { problem, draft, prices, bound, best: None, least, least_need }
+        Search { problem, draft, prices, bound, best: None, least }
     }
 
     fn run(&mut self) {
@@ -112,7 +122,6 @@ impl<'a> Search<'a> {
         if self.problem.vram == Bytes::ZERO {
             return;
         }
-        self.note_smallest();
         for strategy in Strategy::ALL {
             if let Some(layout) = strategy.layout_priced(&self.draft) {
                 self.try_layout(layout);
@@ -133,7 +142,6 @@ impl<'a> Search<'a> {
 
     /// Keeps a layout if it fits and is the best so far.
     fn try_layout(&mut self, layout: Layout) {
-        self.note_need(&layout);
         if !self.draft.fits(&layout) {
             return;
         }
@@ -214,7 +222,7 @@ impl<'a> Search<'a> {
         let mut found = None;
         let streams = counts.n_slots > 0;
         for spread in if streams { &[false, true][..] } else { &[false] } {
-            let layout = lattice.layout(&Counts { spread: *spread, ..*counts }, self.prices);
+            let layout = lattice.layout(counts, *spread, self.prices);
             if !self.draft.fits(&layout) {
                 continue;
             }
@@ -242,36 +250,11 @@ impl<'a> Search<'a> {
         self.try_layout(layout);
     }
 
-    /// Notes the need of each shard alone on the GPU, one of which is the least that any layout needs.
-    fn note_smallest(&mut self) {
-        for i in 1..self.problem.shards.len() {
-            for place in [Placement::Pinned, Placement::Streamed] {
-                let mut placements = vec![Placement::Cpu; self.problem.shards.len()];
-                placements[i] = place;
-                let ring = self.draft.largest_slot(&placements);
-                self.note_need(&Layout { placements, ring, resident: Vec::new() });
-            }
-        }
-    }
-
-    fn note_need(&mut self, layout: &Layout) {
-        let need = vram_use(self.problem, layout).total();
-        if need > Bytes::ZERO {
-            self.least_need = self.least_need.min(need);
-        }
-    }
-
-    fn into_plan(self) -> Result<Plan, PlanError> {
+    fn into_plan(self) -> Plan {
         let (layout, predicted) = self.best.expect("the CPU alone is always tried");
-        if self.least_need > self.problem.vram && self.problem.vram > Bytes::ZERO {
-            return Err(PlanError::BudgetTooSmall {
-                have: self.problem.vram,
-                need: self.least_need,
-            });
-        }
         let arranged = Arranged::of(self.problem, self.prices, &layout);
         let slots = arranged.expect("it was priced").into_slots();
         let vram = vram_use(self.problem, &layout);
-        Ok(Plan { layout, slots, vram, predicted })
+        Plan { layout, slots, vram, predicted }
     }
 }

@@ -50,7 +50,7 @@ impl Search<'_> {
     }
 
     /// The best of all moves from a layout, if one helps: of single shards, else of pairs.
-    fn best_move(&mut self, here: &(Layout, Prediction)) -> Option<(Layout, Prediction)> {
+    fn best_move(&self, here: &(Layout, Prediction)) -> Option<(Layout, Prediction)> {
         let n = here.0.placements.len();
         let mut best = None;
         for i in 1..n {
@@ -74,7 +74,7 @@ impl Search<'_> {
 
     /// Tries some moves at once, with rings of several sizes.
     fn try_moves(
-        &mut self,
+        &self,
         here: &(Layout, Prediction),
         moves: &[(usize, Placement)],
         best: &mut Option<(Layout, Prediction)>,
@@ -86,7 +86,6 @@ impl Search<'_> {
         let streamed = placements.iter().filter(|place| **place == Placement::Streamed).count();
         for n_slots in RINGS {
             let layout = self.with_ring(placements.clone(), n_slots);
-            self.note_need(&layout);
             let limit = best.as_ref().unwrap_or(here).1.seconds.get();
             if self.draft.fits(&layout)
                 && let Some(predicted) = self.price(&layout, limit)
