@@ -10,7 +10,7 @@ use crate::problem::{Problem, Runtime};
 use crate::profile::MachineProfile;
 use crate::prompt::prompt_passes;
 use crate::shard::ShardCost;
-use crate::solve::{plan_of, solve};
+use crate::solve::{plan_by, plan_of, solve};
 use crate::strategy::Strategy;
 use crate::units::{Bytes, Seconds};
 
@@ -269,21 +269,21 @@ impl Request<'_> {
         method: Method,
     ) -> Result<TierPlan, PlanError> {
         let of = |strategy: Strategy| {
-            let layout = strategy.layout(problem)?;
             let method = Method::Strategy(strategy);
-            Some(TierPlan { tier, method, plan: plan_of(problem, layout) })
+            plan_by(problem, strategy).map(|plan| TierPlan { tier, method, plan })
         };
         match method {
             Method::Search => solve(problem).map(|plan| TierPlan { tier, method, plan }),
-            Method::Strategy(strategy) => of(strategy).ok_or(PlanError::StrategyDoesNotFit {
-                strategy: strategy.name(),
-                have: self.setting.vram,
-            }),
+            Method::Strategy(strategy) => of(strategy),
             Method::BestStrategy => {
-                let named = Strategy::ALL.into_iter().filter(|s| *s != Strategy::WholeLayers);
-                let seconds = |plan: &TierPlan| plan.plan.predicted.seconds.get();
-                let best = named.filter_map(of).min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-                Ok(best.expect("the CPU alone is among them"))
+                let mut best = of(Strategy::CpuOnly)?;
+                let plans = Strategy::ALL.into_iter().filter(|s| *s != Strategy::WholeLayers);
+                for next in plans.filter_map(|strategy| of(strategy).ok()) {
+                    if next.plan.predicted.seconds < best.plan.predicted.seconds {
+                        best = next;
+                    }
+                }
+                Ok(best)
             }
         }
     }
