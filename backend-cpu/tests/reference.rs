@@ -63,7 +63,7 @@ fn load(path: &Path, n_ubatch: u32, kv: KvFormat) -> Engine {
 
 fn load_with(path: &Path, options: EngineOptions) -> Engine {
     let cpu = CpuBackend::new(CpuOptions::default()).unwrap();
-    Engine::load(path, &options, Backends { cpu: Box::new(cpu) }).unwrap()
+    Engine::load(path, &options, Backends::cpu_only(cpu)).unwrap()
 }
 
 /// Logits of all tokens of a text.

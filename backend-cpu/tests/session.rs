@@ -18,7 +18,7 @@ fn load_model(name: &str, options: EngineOptions) -> Result<Engine, EngineError>
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine-core/tests/data");
     let cpu = CpuBackend::new(CpuOptions::default()).unwrap();
     let path = data.join(name).join("model.gguf");
-    Engine::load(&path, &options, Backends { cpu: Box::new(cpu) })
+    Engine::load(&path, &options, Backends::cpu_only(cpu))
 }
 
 fn engine(n_ctx: u32) -> Engine {

@@ -26,7 +26,7 @@ fn model() -> Option<PathBuf> {
 
 fn load(path: &Path, options: CpuOptions) -> Engine {
     let cpu = CpuBackend::new(options).expect("threads start");
-    let backends = Backends { cpu: Box::new(cpu) };
+    let backends = Backends::cpu_only(cpu);
     Engine::load(path, &EngineOptions::default(), backends).expect("the model loads")
 }
 

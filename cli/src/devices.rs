@@ -42,7 +42,7 @@ fn cpu_options(args: &DeviceArgs) -> Result<CpuOptions, UsageError> {
 }
 
 fn backends_of(cpu: CpuOptions) -> Result<Backends, Failure> {
-    Ok(Backends { cpu: Box::new(CpuBackend::new(cpu).map_err(Failure::input)?) })
+    Ok(Backends::cpu_only(CpuBackend::new(cpu).map_err(Failure::input)?))
 }
 
 /// The kernels of the instruction set of that name.

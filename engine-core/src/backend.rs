@@ -5,6 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use planner::Bytes;
 use thiserror::Error;
@@ -15,26 +16,48 @@ use crate::op::{Op, View};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub u32);
 
-/// A point in the work of one backend, reached when everything submitted up to it is done.
+/// A point in the work of one backend, reached when the call that gave it is done.
 ///
-/// Fences of one backend are ordered: a later one is never reached before an earlier one.
+/// A backend has two queues: uploads are made in order, and lists of ops run in order. The two go on side by side, and
+/// wait for each other only where a call names a fence of the other queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fence(pub u64);
 
 /// Host memory with a shared owner, such as a mapped model file.
 pub struct HostRegion {
-    memory: Box<dyn AsRef<[u8]> + Send + Sync>,
+    memory: HostMemory,
+}
+
+enum HostMemory {
+    Shown(Box<dyn AsRef<[u8]> + Send + Sync>),
+    Own(Box<[u8]>),
 }
 
 impl HostRegion {
     /// Takes ownership of `memory`, whose bytes must stay at one address as long as it lives.
     pub fn new(memory: impl AsRef<[u8]> + Send + Sync + 'static) -> Arc<HostRegion> {
-        Arc::new(HostRegion { memory: Box::new(memory) })
+        Arc::new(HostRegion { memory: HostMemory::Shown(Box::new(memory)) })
+    }
+
+    /// `len` bytes of zeros, which whoever holds the region alone may write.
+    pub fn zeros(len: usize) -> Arc<HostRegion> {
+        Arc::new(HostRegion { memory: HostMemory::Own(vec![0; len].into()) })
     }
 
     /// All bytes of the region.
     pub fn bytes(&self) -> &[u8] {
-        (*self.memory).as_ref()
+        match &self.memory {
+            HostMemory::Shown(memory) => (**memory).as_ref(),
+            HostMemory::Own(bytes) => bytes,
+        }
+    }
+
+    /// The bytes to write; `None` where they are somebody else's.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        match &mut self.memory {
+            HostMemory::Shown(_) => None,
+            HostMemory::Own(bytes) => Some(bytes),
+        }
     }
 }
 
@@ -119,6 +142,14 @@ pub enum BackendError {
         /// Name of the device.
         device: String,
     },
+    /// The device failed to do what it was asked.
+    #[error("{device}: {call} failed")]
+    Failed {
+        /// Name of the device.
+        device: String,
+        /// The call that failed.
+        call: &'static str,
+    },
     /// Worker threads could not be started.
     #[error("{device}: cannot start {threads} threads")]
     Threads {
@@ -133,6 +164,17 @@ pub enum BackendError {
 
 /// Result of a backend call.
 pub type Res<T> = Result<T, BackendError>;
+
+/// When the work behind a fence was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FenceSpan {
+    /// Which work.
+    pub fence: Fence,
+    /// When the device began with it.
+    pub start: Instant,
+    /// When it was done.
+    pub end: Instant,
+}
 
 /// A device that runs ops. Object-safe.
 ///
@@ -160,10 +202,10 @@ pub trait Backend: Send {
     /// Locks host memory for fast copies; does nothing where that has no meaning.
     fn page_lock(&mut self, region: &Arc<HostRegion>) -> Res<()>;
 
-    /// Starts copying weights to `dst` once `after` is reached.
+    /// Starts copying to `dst` once `after` is reached. When the fence is reached, the backend has let go of `src`.
     fn upload(&mut self, src: HostSlice, dst: &View, after: &[Fence]) -> Res<Fence>;
 
-    /// Writes a few bytes at the start of `dst`, ordered before everything submitted later.
+    /// Writes a few bytes at the start of `dst`, after everything submitted before and before everything submitted later.
     fn write(&mut self, dst: &View, src: &[u8]) -> Res<()>;
 
     /// Fills `dst` from the start of `src` once `after` is reached; waits for it.
@@ -174,10 +216,28 @@ pub trait Backend: Send {
 
     /// Returns when `fence` is reached.
     fn wait(&mut self, fence: Fence) -> Res<()>;
+
+    /// Notes from now on when work was done, or stops that. A device that works only within calls has nothing to note:
+    /// its caller can look at the clock.
+    fn note_spans(&mut self, _on: bool) {}
+
+    /// What was noted since the last call, of work that is done.
+    fn take_spans(&mut self) -> Vec<FenceSpan> {
+        Vec::new()
+    }
 }
 
 /// The devices of one engine.
 pub struct Backends {
     /// Runs what stays in host memory.
     pub cpu: Box<dyn Backend>,
+    /// Runs what is in VRAM, under a budget.
+    pub gpu: Option<Box<dyn Backend>>,
+}
+
+impl Backends {
+    /// The CPU alone.
+    pub fn cpu_only(cpu: impl Backend + 'static) -> Backends {
+        Backends { cpu: Box::new(cpu), gpu: None }
+    }
 }

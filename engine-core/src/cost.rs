@@ -1,8 +1,9 @@
 //! What an op costs, in the planner's terms. Knows no device: the planner has the rates.
 
-use planner::{AttentionShape, Format, OpCost};
+use planner::{AttentionShape, Bytes, Format, OpCost};
 
 use crate::op::{Attention, MatMulExperts, Op};
+use crate::scratch::ALIGNMENT;
 use crate::weights::DType;
 
 /// The planner's name of a format; `None` where no engine computes with it.
@@ -18,7 +19,7 @@ impl From<&Op> for OpCost {
         match op {
             Op::MatMul(op) => OpCost::Product {
                 format: known_format(op.w.dtype),
-                weights: op.w.bytes(),
+                weights: in_vram(op.w.bytes()),
                 n_tokens: op.x.rows(),
             },
             Op::MatMulExperts(op) => experts(op),
@@ -46,11 +47,16 @@ fn experts(op: &MatMulExperts) -> OpCost {
     let one = op.w.first().expect("a group has experts");
     OpCost::Experts {
         format: known_format(one.dtype),
-        expert: one.bytes(),
+        expert: in_vram(one.bytes()),
         n_expert: op.w.len() as u32,
         n_used,
         n_tokens,
     }
+}
+
+/// The room that a tensor takes in VRAM.
+pub(crate) fn in_vram(tensor: Bytes) -> Bytes {
+    tensor.align_up(ALIGNMENT)
 }
 
 /// The cells that the op names are taken for those of one sequence, of which the last token sees all but what its window
@@ -71,8 +77,6 @@ fn attention(op: &Attention) -> OpCost {
 
 #[cfg(test)]
 mod tests {
-    use planner::Bytes;
-
     use super::*;
     use crate::backend::BufferId;
     use crate::op::{Add, MatMul, View};

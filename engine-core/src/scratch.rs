@@ -11,7 +11,7 @@ use crate::op::View;
 use crate::weights::DType;
 
 /// Arrays start at multiples of this, so that vector loads never cross a cache line.
-const ALIGNMENT: u64 = 64;
+pub(crate) const ALIGNMENT: u64 = 64;
 
 /// Limits of any one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

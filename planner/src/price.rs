@@ -1,5 +1,6 @@
 //! The time of a shard in each place, from the times of its ops.
 
+use crate::cost::OpCost;
 use crate::problem::Problem;
 use crate::profile::{Kernels, MachineProfile};
 use crate::shard::ShardCost;
@@ -42,8 +43,15 @@ impl Price {
             machine.gpu.as_ref().map_or((0.0, true), |gpu| compute(shard, &gpu.kernels));
         let touched = shard.touched();
         let few = (touched.get() as f64) < COPIED_WHOLE * shard.weights.get() as f64;
-        let chosen =
-            Streaming { copied: touched + shard.kv_used, slot: shard.touched_at_most() + shard.kv };
+        // Norms and the router are copied too; experts that no token chose are not.
+        let without_unread = |read: fn(&OpCost) -> Bytes| {
+            let unread = |op: &OpCost| op.weights().saturating_sub(read(op));
+            shard.weights.saturating_sub(shard.ops.iter().map(unread).sum())
+        };
+        let chosen = Streaming {
+            copied: without_unread(OpCost::weights_read) + shard.kv_used,
+            slot: without_unread(OpCost::weights_read_at_most) + shard.kv,
+        };
         Price {
             cpu,
             cpu_reads: (touched + shard.kv_used).get() as f64,

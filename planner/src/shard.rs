@@ -61,11 +61,6 @@ impl ShardCost {
         self.ops.iter().any(|op| matches!(op, OpCost::Experts { .. }))
     }
 
-    /// The most weights that the pass can read.
-    pub fn touched_at_most(&self) -> Bytes {
-        self.ops.iter().map(OpCost::weights_read_at_most).sum()
-    }
-
     /// The weight tensors that products read, whole groups of experts as one, in the order of the ops.
     pub fn tensors(&self) -> impl Iterator<Item = Bytes> {
         self.ops.iter().map(OpCost::weights).filter(|&bytes| bytes > Bytes::ZERO)

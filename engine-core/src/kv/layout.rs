@@ -5,7 +5,7 @@ use planner::Bytes;
 use crate::backend::BufferId;
 use crate::model::{LayerConfig, ModelConfig};
 use crate::op::View;
-use crate::scratch::PassLimits;
+use crate::scratch::{ALIGNMENT, PassLimits};
 use crate::weights::DType;
 
 /// Layers that see the same cells.
@@ -79,7 +79,7 @@ impl KvViews {
         let mut end = Bytes::ZERO;
         let mut place = |rows: u32, columns: u32| {
             let view = View { buffer, offset: end, shape: [rows, columns], dtype };
-            end = (end + view.bytes()).align_up(64);
+            end = (end + view.bytes()).align_up(ALIGNMENT);
             view
         };
         let views = groups.of_layer.iter().map(|&group| {
