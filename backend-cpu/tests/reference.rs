@@ -58,7 +58,10 @@ impl Expected {
 }
 
 fn load(path: &Path, n_ubatch: u32, kv: KvFormat) -> Engine {
-    load_with(path, EngineOptions { n_ctx: Some(64), n_ubatch, n_outputs: n_ubatch, kv })
+    load_with(
+        path,
+        EngineOptions { n_ctx: Some(64), n_ubatch, n_outputs: n_ubatch, kv, placing: None },
+    )
 }
 
 fn load_with(path: &Path, options: EngineOptions) -> Engine {
@@ -184,7 +187,8 @@ fn far_past_a_window_few_cells_equal_all_of_them() {
         let [all, few, fewest] = [n_tokens, 30, 1].map(|n_ubatch| {
             let kv = KvFormat::F16;
             let (n_ctx, n_outputs) = (Some(n_tokens), n_ubatch);
-            let mut engine = load_with(&path, EngineOptions { n_ctx, n_ubatch, n_outputs, kv });
+            let mut engine =
+                load_with(&path, EngineOptions { n_ctx, n_ubatch, n_outputs, kv, placing: None });
             (engine.memory_need().kv, logits(&mut engine, &tokens))
         });
         assert!(all.0 > few.0 && few.0 > fewest.0, "{}", path.display());

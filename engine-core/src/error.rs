@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use planner::Bytes;
+use planner::{Bytes, PlanError};
 use thiserror::Error;
 
 use crate::backend::BackendError;
-use crate::executor::ExecutorError;
+use crate::executor::{ExecutorError, PlanFault, SetupError};
 use crate::kv::KvError;
 use crate::model::ModelError;
 use crate::sampler::SamplerError;
@@ -97,6 +97,38 @@ pub enum EngineError {
         /// Size of the vocabulary.
         n_vocab: u32,
     },
+    /// No plan can be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// There is a GPU, but nothing says how work is placed on it.
+    #[error("a GPU takes part only with a machine profile, which says how fast it is")]
+    NoPlacing,
+    /// The rates of the GPU are not known.
+    #[error(
+        "the profile of {machine} has no GPU, and {gpu} is to be used; profile the machine with it"
+    )]
+    NoGpuInProfile {
+        /// Name of the machine.
+        machine: String,
+        /// Name of the device.
+        gpu: String,
+    },
+    /// A saved plan for another model, context or ubatch. Layers, KV cells, tokens of the largest pass.
+    #[error("the plan is for {}; asked are {}", sizes(*planned), sizes(*asked))]
+    PlanForOthers {
+        /// What the plan is for.
+        planned: (u32, u32, u32),
+        /// What it was to be used for.
+        asked: (u32, u32, u32),
+    },
+    /// A plan that the model's tensors do not fit.
+    #[error("the plan for {n_tokens} tokens does not fit the model: {fault}")]
+    PlanDoesNotFit {
+        /// Tokens of the passes that it is for.
+        n_tokens: u32,
+        /// What does not fit.
+        fault: PlanFault,
+    },
     /// A setting outside what makes sense.
     #[error("{option} is {found}; it must be {range}")]
     OptionOutOfRange {
@@ -107,6 +139,10 @@ pub enum EngineError {
         /// What would do.
         range: &'static str,
     },
+}
+
+fn sizes((n_layer, n_ctx, n_tokens): (u32, u32, u32)) -> String {
+    format!("{n_layer} layers, a context of {n_ctx} tokens, and passes of up to {n_tokens}")
 }
 
 fn fitting(n_ctx: u32) -> String {
@@ -121,6 +157,15 @@ impl From<ExecutorError> for EngineError {
         match error {
             ExecutorError::Backend(error) => EngineError::Backend(error),
             ExecutorError::Cancelled => EngineError::Cancelled,
+        }
+    }
+}
+
+impl From<SetupError> for EngineError {
+    fn from(error: SetupError) -> EngineError {
+        match error {
+            SetupError::Backend(error) => EngineError::Backend(error),
+            SetupError::Plan { n_tokens, fault } => EngineError::PlanDoesNotFit { n_tokens, fault },
         }
     }
 }

@@ -4,6 +4,7 @@
 //! tokenizer → event`. This crate never names a device kind or an instruction set.
 #![deny(unsafe_code)]
 
+mod arena;
 pub mod backend;
 mod batch;
 mod cancel;
@@ -30,9 +31,9 @@ pub mod tokenizer;
 pub mod weights;
 
 pub use cancel::Cancel;
-pub use engine::{Engine, EngineOptions, KvFormat, open_tokenizer};
+pub use engine::{Engine, EngineOptions, KvFormat, Placing, Plans, open_tokenizer};
 pub use error::EngineError;
-pub use executor::MemoryNeed;
+pub use executor::{MemoryNeed, PlanFault};
 pub use planned::PlannedModel;
 pub use request::{Prompt, Request};
 pub use sampler::{Sampler, SamplerError, Sampling};

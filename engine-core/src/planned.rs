@@ -4,52 +4,76 @@ use std::path::Path;
 
 use planner::{Bytes, OpCost, Pass, Shard, ShardCost};
 
-use crate::backend::BufferId;
-use crate::cost::format;
-use crate::engine::KvFormat;
+use crate::cost::{format, in_vram};
+use crate::engine::EngineOptions;
 use crate::error::EngineError;
-use crate::executor::MemoryNeed;
 use crate::kv::{KvGroups, KvViews};
 use crate::model::{Lowering, Model, ModelError, ModelTensors, StoredMatrix};
 use crate::op::View;
-use crate::scratch::{PassLimits, PassViews};
+use crate::scratch::{PassLimits, PassViews, Place};
 use crate::weights::{DType, ModelFiles};
-
-/// Views of a planned model lie in no buffer: nothing is ever computed with them.
-const NOWHERE: BufferId = BufferId(0);
 
 /// Sizes of a model and of the arrays that running it takes, from the header of its files.
 ///
-/// The ops that it prices are those that the executor would run.
+/// The ops that it prices are those that the executor would run, and its bytes those that it would take.
 #[derive(Debug)]
 pub struct PlannedModel {
     name: String,
     model: Model,
+    /// In no buffer: nothing is ever computed with them.
     tensors: ModelTensors<View>,
     kv_dtype: DType,
+    n_ubatch: u32,
+    n_outputs: u32,
 }
 
 impl PlannedModel {
-    /// The model at `path`, its KV cells stored as `kv`.
+    /// The model at `path`, as an engine with these options would run it.
     ///
     /// # Errors
     /// Files that cannot be read or hold no supported model.
-    pub fn open(path: &Path, kv: KvFormat) -> Result<PlannedModel, EngineError> {
+    pub fn open(path: &Path, options: &EngineOptions) -> Result<PlannedModel, EngineError> {
         let files = ModelFiles::open(path)?;
         let bad_model = |error| EngineError::Model { path: path.to_owned(), error };
         let model = Model::of(&files).map_err(bad_model)?;
+        PlannedModel::of(path, model, options).map_err(bad_model)
+    }
+
+    /// The model that was read from `path`.
+    ///
+    /// # Errors
+    /// Tensors in a format that no engine computes with.
+    pub(crate) fn of(
+        path: &Path,
+        model: Model,
+        options: &EngineOptions,
+    ) -> Result<PlannedModel, ModelError> {
         let unknown = model.matrices().find(|(_, stored)| format(stored.dtype).is_none());
         if let Some((name, StoredMatrix { dtype, .. })) = unknown {
-            return Err(bad_model(ModelError::TensorType { name: name.into(), dtype }));
+            return Err(ModelError::TensorType { name: name.into(), dtype });
         }
         let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let tensors = model.tensors.map(|stored| View {
-            buffer: NOWHERE,
+            buffer: Place::NOWHERE.buffer,
             offset: stored.offset,
             shape: stored.shape,
             dtype: stored.dtype,
         });
-        Ok(PlannedModel { name, model, tensors, kv_dtype: kv.dtype() })
+        let EngineOptions { n_ubatch, n_outputs, .. } = *options;
+        Ok(PlannedModel { name, model, tensors, kv_dtype: options.kv.dtype(), n_ubatch, n_outputs })
+    }
+
+    /// The model itself.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Layers that share KV cells, in an engine that runs passes like this one among others.
+    fn kv_groups(&self, pass: Pass) -> KvGroups {
+        let n_tokens = self.n_ubatch.max(pass.n_tokens).min(pass.n_ctx);
+        let n_outputs = self.n_outputs;
+        let limits = PassLimits { n_tokens, n_outputs, n_cells: pass.n_ctx };
+        KvGroups::of(&self.model.config.layers, limits)
     }
 }
 
@@ -67,22 +91,23 @@ impl planner::Model for PlannedModel {
     }
 
     fn shards(&self, pass: Pass) -> Vec<ShardCost> {
-        let largest =
-            PassLimits { n_tokens: pass.n_tokens, n_outputs: pass.n_outputs, n_cells: pass.n_ctx };
+        let Pass { n_tokens, n_outputs, n_kv, n_ctx } = pass;
         let config = &self.model.config;
-        let (views, _) = PassViews::layout(config, largest, NOWHERE);
-        let groups = KvGroups::of(&config.layers, largest);
-        let (kv, _) = KvViews::layout(config, &groups, self.kv_dtype, NOWHERE);
-        let views = views.cut(PassLimits { n_cells: pass.n_kv, ..largest });
+        let groups = self.kv_groups(pass);
+        let (kv, _) = KvViews::layout(config, &groups, self.kv_dtype, Place::NOWHERE.buffer);
+        let limits =
+            PassLimits { n_tokens, n_outputs: self.n_outputs.min(n_tokens), n_cells: n_ctx };
+        let (views, scratch) = PassViews::layout(config, &groups, limits, Place::NOWHERE);
+        let n_outputs = n_outputs.min(limits.n_outputs);
+        let views = views.cut(PassLimits { n_tokens, n_outputs, n_cells: n_kv });
         let lowering = Lowering { config, tensors: &self.tensors, kv: &kv, pass: &views };
-        let scratch = MemoryNeed::of(config, largest, self.kv_dtype).scratch;
         let shards = Shard::all(config.n_layer());
         shards.into_iter().map(|shard| self.cost(shard, &lowering, scratch)).collect()
     }
 
     fn residual(&self, n_tokens: u32) -> Bytes {
-        let limits = PassLimits { n_tokens, n_outputs: 1, n_cells: 1 };
-        PassViews::layout(&self.model.config, limits, NOWHERE).0.residual.bytes()
+        let row = DType::F32.row_bytes(self.model.config.n_embd.into());
+        row.expect("floats fill any row") * n_tokens.into()
     }
 }
 
@@ -91,9 +116,9 @@ impl PlannedModel {
         let ops = priced(shard, lowering);
         let (kv, kv_used) = match shard {
             Shard::Attention { layer } => {
-                let KvViews { k, v, .. } = lowering.kv[layer as usize];
-                let cell = k.row_bytes() + v.row_bytes();
-                (k.bytes() + v.bytes(), cell * cells_seen(&ops).into())
+                let kv = lowering.kv[layer as usize];
+                let cell = kv.k.row_bytes() + kv.v.row_bytes();
+                (kv.room(), cell * cells_seen(&ops).into())
             }
             Shard::Embedding | Shard::Ffn { .. } | Shard::Output => (Bytes::ZERO, Bytes::ZERO),
         };
@@ -111,23 +136,8 @@ impl PlannedModel {
 
     /// All tensors of a shard, norms and biases with them.
     fn weights(&self, shard: Shard) -> Bytes {
-        let tensors = &self.model.tensors;
-        let mut sum = Bytes::ZERO;
-        let mut add = |stored: &StoredMatrix| sum += stored.bytes();
-        match shard {
-            Shard::Embedding => add(&tensors.embedding),
-            Shard::Attention { layer } => {
-                tensors.layers[layer as usize].attention.map(&mut add);
-            }
-            Shard::Ffn { layer } => {
-                tensors.layers[layer as usize].ffn.map(&mut add);
-            }
-            Shard::Output => {
-                add(&tensors.output_norm);
-                add(&tensors.output);
-            }
-        }
-        sum
+        let tensors = self.model.tensors.of_shard(shard);
+        tensors.iter().map(|stored| in_vram(stored.bytes())).sum()
     }
 }
 

@@ -92,16 +92,44 @@ pub struct RoutingViews {
     pub down: View,
 }
 
+/// Where in which buffer something begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Bytes before it.
+    pub offset: Bytes,
+}
+
+impl Place {
+    /// The start of a buffer.
+    pub fn start_of(buffer: BufferId) -> Place {
+        Place { buffer, offset: Bytes::ZERO }
+    }
+
+    /// A place for what is not there: an op that used it would be refused by any backend.
+    pub const NOWHERE: Place = Place { buffer: BufferId(u32::MAX), offset: Bytes::ZERO };
+}
+
 /// Places arrays one after the other.
-struct Layout {
-    buffer: BufferId,
-    end: Bytes,
+pub(crate) struct Layout {
+    next: Place,
 }
 
 impl Layout {
-    fn place(&mut self, rows: u32, columns: u32, dtype: DType) -> View {
-        let view = View { buffer: self.buffer, offset: self.end, shape: [rows, columns], dtype };
-        self.end = (self.end + view.bytes()).align_up(ALIGNMENT);
+    pub(crate) fn new(start: Place) -> Layout {
+        Layout { next: start }
+    }
+
+    /// Where the next array would begin.
+    pub(crate) fn end(&self) -> Bytes {
+        self.next.offset
+    }
+
+    pub(crate) fn place(&mut self, rows: u32, columns: u32, dtype: DType) -> View {
+        let Place { buffer, offset } = self.next;
+        let view = View { buffer, offset, shape: [rows, columns], dtype };
+        self.next.offset = (offset + view.bytes()).align_up(ALIGNMENT);
         view
     }
 
@@ -115,15 +143,17 @@ impl Layout {
 }
 
 impl PassViews {
-    /// Lays out the largest pass in `buffer`; gives the views and the size that the buffer must have.
+    /// Lays out the largest pass of a model whose KV cells are in `groups`, from `start` on; gives the views and the room
+    /// that they take.
     pub fn layout(
         config: &ModelConfig,
+        groups: &KvGroups,
         limits: PassLimits,
-        buffer: BufferId,
+        start: Place,
     ) -> (PassViews, Bytes) {
-        let mut layout = Layout { buffer, end: Bytes::ZERO };
+        let mut layout = Layout::new(start);
         let n = limits.n_tokens;
-        let n_kv_groups = KvGroups::of(&config.layers, limits).all().len();
+        let n_kv_groups = groups.all().len();
         let views = PassViews {
             token_ids: layout.i32(1, n),
             positions: layout.i32(n, 3),
@@ -146,7 +176,7 @@ impl PassViews {
             output_residual: layout.f32(limits.n_outputs, config.n_embd),
             logits: layout.f32(limits.n_outputs, config.n_vocab),
         };
-        (views, layout.end)
+        (views, layout.end().saturating_sub(start.offset))
     }
 
     /// The same arrays cut to the size of one pass.

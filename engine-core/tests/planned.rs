@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine_core::{KvFormat, PlannedModel};
+use engine_core::{EngineOptions, PlannedModel};
 use planner::{
     AttentionShape, Ffn, Format, Formats, Model, ModelShape, OpCost, Pass, Shard, ShardCost, Window,
 };
@@ -22,7 +22,8 @@ fn data(folder: &str) -> PathBuf {
 }
 
 fn open(folder: &str) -> PlannedModel {
-    PlannedModel::open(&data(folder).join("model.gguf"), KvFormat::F16).expect("a fixture")
+    PlannedModel::open(&data(folder).join("model.gguf"), &EngineOptions::default())
+        .expect("a fixture")
 }
 
 /// What the fixture's `config.json` says, everything in F32.
@@ -137,5 +138,5 @@ fn a_pass_that_only_fills_cells_has_no_output() {
 #[test]
 fn what_has_no_arithmetic_is_refused() {
     let path = data("tokenizers").join("spm.gguf");
-    assert!(PlannedModel::open(&path, KvFormat::F16).is_err());
+    assert!(PlannedModel::open(&path, &EngineOptions::default()).is_err());
 }

@@ -198,7 +198,8 @@ pub fn plan_tiers(
 ) -> Result<Vec<TierPlan>, PlanError> {
     let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
     let request = Request { setting, workload, n_ubatch };
-    let tiers = Tier::ALL.into_iter().filter(|tier| tier.n_tokens() <= n_ubatch.max(1));
+    let largest = Tier::holding(n_ubatch);
+    let tiers = Tier::ALL.into_iter().filter(|tier| largest.is_none_or(|largest| *tier <= largest));
     tiers.map(|tier| request.tier(tier, n_ctx.div_ceil(2), method)).collect()
 }
 

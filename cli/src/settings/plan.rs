@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine_core::{KvFormat, PlannedModel};
+use engine_core::{EngineOptions, PlannedModel};
 use planner::{MachineProfile, Model, ModelShape, library};
 
 use super::model::{known_names, looks_like_path};
@@ -28,7 +28,7 @@ pub(crate) fn planned_model(name: &str, interrupt: &Interrupt) -> Result<Box<dyn
         return Err(UsageError::UnknownPlannedModel { name: name.to_owned() }.into());
     }
     let path = ModelRef::parse(name)?.locate(interrupt)?;
-    Ok(Box::new(PlannedModel::open(&path, KvFormat::F16)?))
+    Ok(Box::new(PlannedModel::open(&path, &EngineOptions::default())?))
 }
 
 /// The machine that the user named, or else the one that this user has measured.

@@ -5,7 +5,7 @@ use planner::Bytes;
 use crate::backend::BufferId;
 use crate::model::{LayerConfig, ModelConfig};
 use crate::op::View;
-use crate::scratch::{ALIGNMENT, PassLimits};
+use crate::scratch::{ALIGNMENT, Layout, PassLimits, Place};
 use crate::weights::DType;
 
 /// Layers that see the same cells.
@@ -67,7 +67,7 @@ pub struct KvViews {
 }
 
 impl KvViews {
-    /// Lays out all layers in `buffer`; gives the views and the size that the buffer must have.
+    /// Lays out all layers from the start of `buffer` on; gives the views and the size that the buffer must have.
     ///
     /// `dtype` is F16 or F32.
     pub fn layout(
@@ -76,18 +76,25 @@ impl KvViews {
         dtype: DType,
         buffer: BufferId,
     ) -> (Vec<KvViews>, Bytes) {
-        let mut end = Bytes::ZERO;
-        let mut place = |rows: u32, columns: u32| {
-            let view = View { buffer, offset: end, shape: [rows, columns], dtype };
-            end = (end + view.bytes()).align_up(ALIGNMENT);
-            view
-        };
+        let mut layout = Layout::new(Place::start_of(buffer));
         let views = groups.of_layer.iter().map(|&group| {
             let n_cells = groups.groups[group].n_cells;
-            let k = place(n_cells, config.key_width());
-            KvViews { group, k, v: place(n_cells, config.value_width()) }
+            let k = layout.place(n_cells, config.key_width(), dtype);
+            KvViews { group, k, v: layout.place(n_cells, config.value_width(), dtype) }
         });
-        (views.collect(), end)
+        (views.collect(), layout.end())
+    }
+
+    /// The room that the layer takes.
+    pub fn room(&self) -> Bytes {
+        [self.k, self.v].iter().map(|view| view.bytes().align_up(ALIGNMENT)).sum()
+    }
+
+    /// The same layer at another place.
+    pub fn at(self, Place { buffer, offset }: Place) -> KvViews {
+        let k = View { buffer, offset, ..self.k };
+        let v = View { buffer, offset: offset + k.bytes().align_up(ALIGNMENT), ..self.v };
+        KvViews { k, v, ..self }
     }
 }
 

@@ -7,6 +7,8 @@ use crate::format::Format;
 use crate::shard::{Shard, ShardCost};
 use crate::units::Bytes;
 
+/// Tokens of the largest pass of an engine, where not said otherwise.
+const N_UBATCH: u32 = 512;
 /// Bytes of an activation.
 const F32: u64 = 4;
 
@@ -166,10 +168,10 @@ impl Costs<'_> {
         self.shape.window_of(layer).map_or(n_kv, |window| window.min(n_kv))
     }
 
-    /// Cells that the layer has room for: a window keeps those that the tokens of a pass still see.
+    /// Cells that the layer has room for: a window keeps those that the tokens of the largest pass still see.
     fn cells(&self, layer: u32) -> u32 {
-        let kept =
-            |window: u32| (window - 1).saturating_add(self.pass.n_tokens).min(self.pass.n_ctx);
+        let n_tokens = self.pass.n_tokens.max(N_UBATCH);
+        let kept = |window: u32| (window - 1).saturating_add(n_tokens).min(self.pass.n_ctx);
         self.shape.window_of(layer).map_or(self.pass.n_ctx, kept)
     }
 

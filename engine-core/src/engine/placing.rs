@@ -1,0 +1,99 @@
+//! Where work is done: the plans of an engine with a GPU.
+
+use planner::{Bytes, MachineProfile, Method, SavedPlan, Setting, Tier, TierPlan, plan_tiers};
+
+use crate::backend::Backend;
+use crate::error::EngineError;
+use crate::planned::PlannedModel;
+use crate::scratch::PassLimits;
+
+/// How work is placed on a GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placing {
+    /// Rates of the machine.
+    pub machine: MachineProfile,
+    /// VRAM that everything together may take; by default all that is free.
+    pub vram: Option<Bytes>,
+    /// Where plans come from.
+    pub plans: Plans,
+}
+
+/// Where plans come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Plans {
+    /// They are made.
+    By(Method),
+    /// They were made before.
+    Saved(SavedPlan),
+}
+
+/// The plans of an engine, for passes of fewer tokens first.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Planned {
+    /// VRAM that everything together may take.
+    pub(super) budget: Bytes,
+    /// One for each tier up to the one that holds the largest pass.
+    pub(super) tiers: Vec<TierPlan>,
+}
+
+impl Planned {
+    /// The budget without what the driver takes.
+    pub(super) fn in_arena(&self) -> Bytes {
+        let driver = self.tiers.iter().map(|plan| plan.plan.vram.driver).max();
+        self.budget.saturating_sub(driver.unwrap_or_default())
+    }
+}
+
+impl Placing {
+    /// Plans for a model whose passes keep within `limits`, on a machine with this GPU.
+    pub(super) fn plan(
+        &self,
+        model: &PlannedModel,
+        limits: PassLimits,
+        gpu: &dyn Backend,
+    ) -> Result<Planned, EngineError> {
+        let mut machine = self.machine.clone();
+        let profile = machine.gpu.as_mut().ok_or_else(|| EngineError::NoGpuInProfile {
+            machine: self.machine.name.clone(),
+            gpu: gpu.name().to_owned(),
+        })?;
+        let memory = gpu.memory()?;
+        profile.vram = memory.total;
+        let largest = Tier::holding(limits.n_tokens).ok_or(EngineError::OptionOutOfRange {
+            option: "the ubatch",
+            found: limits.n_tokens,
+            range: "at most 2048 tokens where a GPU takes part",
+        })?;
+        match &self.plans {
+            Plans::By(method) => {
+                let budget = self.vram.unwrap_or(memory.free);
+                let setting = Setting { model, machine: &machine, vram: budget };
+                let tiers = plan_tiers(&setting, limits.n_cells, largest.n_tokens(), *method)?;
+                Ok(Planned { budget, tiers })
+            }
+            Plans::Saved(saved) => self.saved(saved, model, limits, largest),
+        }
+    }
+
+    fn saved(
+        &self,
+        saved: &SavedPlan,
+        model: &PlannedModel,
+        limits: PassLimits,
+        largest: Tier,
+    ) -> Result<Planned, EngineError> {
+        let n_layer = planner::Model::n_layer(model);
+        let budget = self.vram.map_or(saved.vram, |vram| vram.min(saved.vram));
+        let last = saved.tiers.last().map(|last| last.tier);
+        let fits =
+            saved.n_layer == n_layer && saved.n_ctx == limits.n_cells && last >= Some(largest);
+        if !fits {
+            return Err(EngineError::PlanForOthers {
+                planned: (saved.n_layer, saved.n_ctx, last.map_or(0, Tier::n_tokens)),
+                asked: (n_layer, limits.n_cells, limits.n_tokens),
+            });
+        }
+        let tiers = saved.tiers.iter().filter(|plan| plan.tier <= largest).cloned().collect();
+        Ok(Planned { budget, tiers })
+    }
+}

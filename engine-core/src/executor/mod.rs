@@ -1,0 +1,198 @@
+//! Walks the steps of a schedule. The only code that moves data between the host and backends during a pass.
+
+mod check;
+mod chosen;
+mod cpu;
+mod gpu;
+mod inputs;
+mod kv_home;
+mod memory;
+mod pass;
+mod placed;
+
+use planner::{Bytes, TierPlan};
+use thiserror::Error;
+
+pub use self::check::PlanFault;
+pub use self::memory::{DeviceMemory, MemoryNeed};
+
+use self::cpu::Cpu;
+use self::gpu::{Gpu, Host};
+use self::inputs::write_all_inv_freq;
+use self::pass::{GpuSide, Pass, Work};
+use self::placed::PlacedPlan;
+use crate::backend::{Backend, BackendError};
+use crate::batch::PassInputs;
+use crate::cancel::Cancel;
+use crate::kv::KvGroups;
+use crate::model::{Model, ModelConfig, Shard};
+use crate::schedule::Schedule;
+use crate::scratch::PassLimits;
+use crate::weights::{DType, Weights};
+
+/// Why a pass did not give logits.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ExecutorError {
+    /// A device failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Why a GPU could not be made ready.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    /// The device refused or failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A plan does not fit.
+    #[error("the plan for {n_tokens} tokens: {fault}")]
+    Plan {
+        /// Tokens of the passes that it is for.
+        n_tokens: u32,
+        /// What does not fit.
+        fault: PlanFault,
+    },
+}
+
+/// What an executor runs, and within which limits.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// Its files.
+    pub weights: &'a Weights,
+    /// The largest pass.
+    pub limits: PassLimits,
+    /// Format of KV cells.
+    pub kv_dtype: DType,
+}
+
+/// Runs passes of one model.
+pub struct Executor {
+    config: ModelConfig,
+    shards: Vec<Shard>,
+    cpu: Cpu,
+    all_cpu: Schedule,
+    gpu: Option<Planned>,
+    /// Cells of each group of layers that have been written at least once: those before this one.
+    used: Vec<u32>,
+    /// Reused from pass to pass.
+    work: Work,
+}
+
+/// A GPU and the plans that it carries out, those for fewer tokens first.
+struct Planned {
+    gpu: Gpu,
+    plans: Vec<PlacedPlan>,
+}
+
+impl Executor {
+    /// Takes the memory of a model on the CPU, which uses the files in place.
+    ///
+    /// # Errors
+    /// If the device refuses the memory or the constant inputs.
+    pub fn new(
+        subject: &Subject<'_>,
+        mut backend: Box<dyn Backend>,
+    ) -> Result<Executor, BackendError> {
+        let Subject { model, weights, limits, kv_dtype } = *subject;
+        let config = model.config.clone();
+        let memory = DeviceMemory::in_place(backend.as_mut(), model, weights, limits, kv_dtype)?;
+        let shards = Shard::all(config.n_layer());
+        let mut cpu = Cpu { backend, memory };
+        write_all_inv_freq(&config, cpu.backend.as_mut(), &cpu.memory.pass)?;
+        Ok(Executor {
+            all_cpu: Schedule::all_cpu(shards.len()),
+            used: vec![0; KvGroups::of(&config.layers, limits).all().len()],
+            config,
+            shards,
+            cpu,
+            gpu: None,
+            work: Work::default(),
+        })
+    }
+
+    /// Takes memory on a GPU for some plans, those for fewer tokens first and each within `budget`, and lays it out for
+    /// the last of them, which is for the largest pass.
+    ///
+    /// # Errors
+    /// A plan that does not fit the model or the budget; a device that refuses the memory, or fails.
+    ///
+    /// # Panics
+    /// If there is no plan.
+    pub fn add_gpu(
+        &mut self,
+        subject: &Subject<'_>,
+        backend: Box<dyn Backend>,
+        plans: &[TierPlan],
+        budget: Bytes,
+    ) -> Result<(), SetupError> {
+        let (gpu, plans) = Gpu::new(backend, subject, plans, budget)?;
+        let planned = self.gpu.insert(Planned { gpu, plans });
+        let last = planned.plans.len().checked_sub(1).expect("there is a plan");
+        let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
+        planned.gpu.lay_out(last, &planned.plans[last], host)?;
+        Ok(())
+    }
+
+    /// Runs one pass and replaces `logits` with `[n_outputs, n_vocab]`. Sets of inputs larger than the limits that the
+    /// memory was laid out for are a bug of the caller.
+    ///
+    /// # Errors
+    /// A device failure, or a cancelled run; KV cells of the pass then hold nothing of use.
+    pub fn run(
+        &mut self,
+        inputs: &PassInputs,
+        cancel: &Cancel,
+        logits: &mut Vec<f32>,
+    ) -> Result<(), ExecutorError> {
+        for (used, cells) in self.used.iter_mut().zip(&inputs.cells) {
+            let highest = cells.written.iter().max().map_or(0, |cell| cell + 1);
+            *used = highest.max(*used);
+        }
+        let result = self.run_pass(inputs, cancel, logits);
+        if result.is_err()
+            && let Some(planned) = &mut self.gpu
+        {
+            // What went wrong is known; the next pass meets it again if it lasts.
+            let _ = planned.gpu.settle();
+        }
+        result
+    }
+
+    fn run_pass(
+        &mut self,
+        inputs: &PassInputs,
+        cancel: &Cancel,
+        logits: &mut Vec<f32>,
+    ) -> Result<(), ExecutorError> {
+        let size = inputs.size();
+        let mut schedule = &self.all_cpu;
+        let mut gpu = None;
+        if let Some(Planned { gpu: device, plans }) = &mut self.gpu {
+            let index = plans.iter().position(|plan| plan.n_tokens >= size.n_tokens);
+            let index = index.expect("there is a plan for the largest pass");
+            let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
+            let plan = &plans[index];
+            device.lay_out(index, plan, host)?;
+            schedule = &plan.schedule;
+            gpu = Some(GpuSide { gpu: device, plan, views: plan.memory.pass.cut(size) });
+        }
+        let mut pass = Pass {
+            config: &self.config,
+            shards: &self.shards,
+            cpu_views: self.cpu.memory.pass.cut(size),
+            cpu: &mut self.cpu,
+            gpu,
+            inputs,
+            used: &self.used,
+            cancel,
+            work: &mut self.work,
+        };
+        pass.run(schedule, logits)
+    }
+}
