@@ -1,6 +1,9 @@
 //! Buffers by number, and views of them resolved to slices. Knows no op.
+//!
+//! Where several threads use the same buffers, each has an arena of its own that holds them under the same numbers.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use bytemuck::Pod;
 use engine_core::backend::{BufferId, HostSlice};
@@ -15,7 +18,7 @@ use crate::threads::{Conflict, MatrixMut, Memory};
 #[derive(Default)]
 pub(crate) struct Arena {
     buffers: Vec<Option<Buffer>>,
-    /// Own buffers of which something is lent, some of them more than once.
+    /// Own buffers of which something is lent, each once.
     lent: RefCell<Vec<BufferId>>,
 }
 
@@ -45,6 +48,24 @@ impl Arena {
         BufferId(index.try_into().expect("far fewer than 2³² buffers are ever made"))
     }
 
+    /// A further holder of an own buffer, for the arena of another thread.
+    pub(crate) fn share(&self, id: BufferId) -> Memory {
+        match self.buffer(id) {
+            Buffer::Own(memory) => memory.share(),
+            Buffer::Imported(_) => panic!("{id:?} is read-only"),
+        }
+    }
+
+    /// Takes a buffer of another arena under the number that it has there.
+    pub(crate) fn hold(&mut self, id: BufferId, memory: Memory) {
+        let index = id.0 as usize;
+        if self.buffers.len() <= index {
+            self.buffers.resize_with(index + 1, || None);
+        }
+        assert!(self.buffers[index].is_none(), "{id:?} is held twice");
+        self.buffers[index] = Some(Buffer::Own(memory));
+    }
+
     /// Gives a buffer back. Returns how many bytes of memory that frees.
     pub(crate) fn free(&mut self, id: BufferId) -> usize {
         let buffer = self.buffers.get_mut(id.0 as usize).and_then(Option::take);
@@ -54,7 +75,7 @@ impl Arena {
         }
     }
 
-    /// Ends all loans of memory.
+    /// Ends all loans of memory that this arena made.
     pub(crate) fn reclaim(&mut self) {
         for id in self.lent.get_mut().drain(..) {
             if let Some(Buffer::Own(memory)) = &mut self.buffers[id.0 as usize] {
@@ -78,7 +99,7 @@ impl Arena {
         let range = start..start + view.bytes().as_usize();
         match self.buffer(view.buffer) {
             Buffer::Own(memory) => {
-                self.lent.borrow_mut().push(view.buffer);
+                self.note_loan(view.buffer);
                 memory.lend(range)
             }
             Buffer::Imported(slice) => {
@@ -126,27 +147,62 @@ impl Arena {
         self.matrix_mut(view)
     }
 
-    /// The bytes of a view, to fill from outside.
-    pub(crate) fn bytes_mut(&mut self, view: &View) -> &mut [u8] {
-        let start = view.offset.as_usize();
-        let end = start + view.bytes().as_usize();
-        let memory = match self.buffers.get_mut(view.buffer.0 as usize) {
-            Some(Some(Buffer::Own(memory))) => memory,
-            Some(Some(Buffer::Imported(_))) => panic!("{:?} is read-only", view.buffer),
-            _ => panic!("{:?} does not exist", view.buffer),
+    /// Where the first `len` bytes of a view lie in its buffer.
+    ///
+    /// # Panics
+    /// If the view does not have so many.
+    pub(crate) fn range(&self, view: &View, len: usize) -> Range<usize> {
+        let (start, room) = (view.offset.as_usize(), view.bytes().as_usize());
+        let size = match self.buffer(view.buffer) {
+            Buffer::Own(memory) => memory.len(),
+            Buffer::Imported(slice) => slice.bytes().len(),
         };
-        let len = memory.len();
-        memory
-            .bytes()
-            .get_mut(start..end)
-            .unwrap_or_else(|| panic!("bytes {start}..{end} are not inside a buffer of {len}"))
+        let end = start + room;
+        assert!(end <= size, "bytes {start}..{end} are not inside a buffer of {size}");
+        assert!(len <= room, "{len} bytes do not fit {room}");
+        start..start + len
+    }
+
+    /// Shows the first `len` bytes of a view to `read`, with nothing else lent before or after.
+    pub(crate) fn show(&mut self, view: &View, len: usize, read: impl FnOnce(&[u8])) {
+        self.reclaim();
+        let range = self.range(view, len);
+        match self.buffer(view.buffer) {
+            Buffer::Own(memory) => {
+                self.note_loan(view.buffer);
+                read(memory.lend(range).expect("nothing else is lent"));
+            }
+            Buffer::Imported(slice) => read(&slice.bytes()[range]),
+        }
+        self.reclaim();
+    }
+
+    /// Lets `write` fill the first `len` bytes of a view, with nothing else lent before or after.
+    pub(crate) fn fill(&mut self, view: &View, len: usize, write: impl FnOnce(&mut [u8])) {
+        self.reclaim();
+        let range = self.range(view, len);
+        match self.buffer(view.buffer) {
+            Buffer::Own(memory) => {
+                self.note_loan(view.buffer);
+                write(memory.lend_mut(range).expect("nothing else is lent"));
+            }
+            Buffer::Imported(_) => panic!("{:?} is read-only", view.buffer),
+        }
+        self.reclaim();
+    }
+
+    fn note_loan(&self, id: BufferId) {
+        let mut lent = self.lent.borrow_mut();
+        if !lent.contains(&id) {
+            lent.push(id);
+        }
     }
 
     fn matrix_mut<T: Pod>(&self, view: &View) -> Result<MatrixMut<'_, T>, Conflict> {
         let start = view.offset.as_usize();
         let bytes = match self.buffer(view.buffer) {
             Buffer::Own(memory) => {
-                self.lent.borrow_mut().push(view.buffer);
+                self.note_loan(view.buffer);
                 memory.lend_mut(start..start + view.bytes().as_usize())?
             }
             Buffer::Imported(_) => panic!("{:?} is read-only", view.buffer),
@@ -200,8 +256,21 @@ mod tests {
         assert_eq!(arena.f32s(&whole), Err(Conflict));
         arena.reclaim();
         assert_eq!(arena.f32s(&view(buffer, 32, [1, 8], DType::F32)).unwrap()[7], 3.0);
-        arena.bytes_mut(&view(buffer, 4, [1, 1], DType::I32)).copy_from_slice(&7i32.to_le_bytes());
+        let place = view(buffer, 4, [1, 1], DType::I32);
+        arena.fill(&place, 4, |bytes| bytes.copy_from_slice(&7i32.to_le_bytes()));
         assert_eq!(arena.i32s(&view(buffer, 0, [1, 2], DType::I32)).unwrap(), [0, 7]);
+    }
+
+    #[test]
+    fn arenas_hold_a_buffer_under_the_same_number() {
+        let [mut here, mut there] = [Arena::default(), Arena::default()];
+        let [_, buffer] = [64, 128].map(|len| here.alloc(len).unwrap());
+        there.hold(buffer, here.share(buffer));
+        let place = view(buffer, 64, [1, 1], DType::I32);
+        there.fill(&place, 4, |bytes| bytes.copy_from_slice(&7i32.to_le_bytes()));
+        assert_eq!(here.i32s(&place).unwrap(), [7]);
+        here.free(buffer);
+        there.show(&place, 2, |bytes| assert_eq!(bytes, &7i16.to_le_bytes()));
     }
 
     #[test]

@@ -7,12 +7,11 @@ use engine_core::backend::{
     Backend, BackendError, BufferId, Fence, HostRegion, HostSlice, MemoryInfo, Res,
 };
 use engine_core::op::{Op, View};
-use engine_core::weights::DType;
 use planner::Bytes;
 
 use crate::arena::Arena;
 use crate::host;
-use crate::kernels::activations::Form;
+use crate::ops;
 use crate::table::KernelTable;
 use crate::threads::Team;
 use crate::wave::Runner;
@@ -95,24 +94,7 @@ impl Backend for CpuBackend {
     }
 
     fn supports(&self, op: &Op) -> bool {
-        let multiplies = |w: &View| Form::of(w.dtype).is_some();
-        let is_float = |w: &View| matches!(w.dtype, DType::F32 | DType::F16 | DType::BF16);
-        let is_cell = |w: &View| matches!(w.dtype, DType::F32 | DType::F16);
-        match op {
-            Op::GatherRows(op) => multiplies(&op.table),
-            Op::ScatterRows(op) => is_cell(&op.table),
-            Op::MatMul(op) => multiplies(&op.w),
-            Op::MatMulExperts(op) => op.w.iter().all(multiplies),
-            Op::RmsNorm(op) => is_float(&op.weight),
-            Op::AddBias(op) => is_float(&op.bias),
-            Op::Attention(op) => is_cell(&op.k) && op.k.dtype == op.v.dtype,
-            Op::Rope(_)
-            | Op::Glu(_)
-            | Op::Add(_)
-            | Op::SoftCap(_)
-            | Op::RouteExperts(_)
-            | Op::CombineExperts(_) => true,
-        }
+        ops::supports(op)
     }
 
     fn alloc(&mut self, size: Bytes) -> Res<BufferId> {
@@ -148,22 +130,13 @@ impl Backend for CpuBackend {
     }
 
     fn write(&mut self, dst: &View, src: &[u8]) -> Res<()> {
-        let bytes = self.arena.bytes_mut(dst);
-        let len = bytes.len();
-        let start = bytes.get_mut(..src.len());
-        start
-            .unwrap_or_else(|| panic!("{} bytes do not fit {len}", src.len()))
-            .copy_from_slice(src);
+        self.arena.fill(dst, src.len(), |bytes| bytes.copy_from_slice(src));
         Ok(())
     }
 
     fn read(&mut self, src: &View, dst: &mut [u8], after: &[Fence]) -> Res<()> {
         self.check_reached(after);
-        self.arena.reclaim();
-        let bytes = self.arena.bytes(src).expect("nothing is lent between calls");
-        let start = bytes.get(..dst.len());
-        let start = start.unwrap_or_else(|| panic!("{} bytes of {}", dst.len(), bytes.len()));
-        dst.copy_from_slice(start);
+        self.arena.show(src, dst.len(), |bytes| dst.copy_from_slice(bytes));
         Ok(())
     }
 

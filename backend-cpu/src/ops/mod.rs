@@ -11,6 +11,8 @@ mod matmul;
 mod norm;
 mod rope;
 mod rows;
+mod supported;
 mod task;
 
+pub(crate) use supported::supports;
 pub(crate) use task::{Bench, Shared, Task};

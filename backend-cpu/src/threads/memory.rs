@@ -1,7 +1,7 @@
 //! Memory that is lent out in pieces: many readers or one writer for each byte, checked when it is lent.
 
-use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes of a cache line, at whose start memory begins.
 const LINE: usize = 64;
@@ -10,21 +10,38 @@ const LINE: usize = 64;
 /// instead of writing them all at once.
 type Unit = u128;
 
-/// Bytes of zeros at first, aligned to a cache line. Like a `RefCell`, but per range of bytes; and what is lent counts as
-/// in use until [`reclaim`](Memory::reclaim), whose `&mut` shows that nobody has it any more.
+/// A holder of memory: bytes of zeros at first, aligned to a cache line, freed with their last holder. Like a `RefCell`,
+/// but per range of bytes; and what is lent counts as in use until the holder's [`reclaim`](Memory::reclaim), whose
+/// `&mut` shows that nobody has it any more.
+///
+/// Each thread that uses the memory has a holder of its own, and their loans exclude each other. Between the loans of one
+/// holder a conflict is an answer; between those of two it is a race that nobody ordered, and panics.
 pub(crate) struct Memory {
+    block: Arc<Block>,
+    holder: u32,
+}
+
+struct Block {
     /// Owned, from a box. A pointer, because a reference to the whole would exclude the loans.
     units: *mut [Unit],
     /// Bytes before the first cache line.
     skipped: usize,
     len: usize,
-    loans: RefCell<Vec<Loan>>,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    loans: Vec<Loan>,
+    /// How many holders there have been.
+    holders: u32,
 }
 
 /// Bytes that are in use.
 struct Loan {
     range: Range<usize>,
     writes: bool,
+    holder: u32,
 }
 
 /// The bytes asked for are in use in a way that excludes it.
@@ -37,69 +54,80 @@ impl Memory {
         let n_units = len.checked_add(LINE)?.div_ceil(size_of::<Unit>());
         let mut units = bytemuck::allocation::try_zeroed_slice_box::<Unit>(n_units).ok()?;
         let skipped = units.as_mut_ptr().cast::<u8>().align_offset(LINE);
-        Some(Memory { units: Box::into_raw(units), skipped, len, loans: RefCell::default() })
+        let block = Block { units: Box::into_raw(units), skipped, len, book: Mutex::default() };
+        Some(Memory::of(Arc::new(block)))
+    }
+
+    /// Another holder of the same bytes.
+    pub(crate) fn share(&self) -> Memory {
+        Memory::of(Arc::clone(&self.block))
+    }
+
+    fn of(block: Arc<Block>) -> Memory {
+        let mut book = block.book();
+        let holder = book.holders;
+        book.holders += 1;
+        drop(book);
+        Memory { block, holder }
     }
 
     /// Number of bytes.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.block.len
     }
 
-    /// All bytes, none of them lent.
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the units are owned, and `&mut self` shows that nothing is lent.
-        let units = unsafe { &mut *self.units };
-        &mut bytemuck::cast_slice_mut(units)[self.skipped..][..self.len]
-    }
-
-    /// Ends all loans.
+    /// Ends all loans of this holder.
     pub(crate) fn reclaim(&mut self) {
-        self.loans.get_mut().clear();
+        self.block.book().loans.retain(|loan| loan.holder != self.holder);
     }
 
     /// Lends bytes to read.
     ///
     /// # Panics
-    /// If `range` is not inside the memory.
+    /// If `range` is not inside the memory, or another holder has lent some of it to write.
     pub(crate) fn lend(&self, range: Range<usize>) -> Result<&[u8], Conflict> {
-        let start = self.enter(Loan { range: range.clone(), writes: false })?;
+        let start = self.enter(&range, false)?;
         // SAFETY: the range is inside the allocation, which `&self` keeps; no loan of these bytes writes, and none will
-        // before `reclaim`, which the borrow returned here keeps from being called.
+        // before `reclaim`, which the borrow returned here keeps from being called. The book's lock orders this after
+        // whatever the last writer did before its own `reclaim`.
         Ok(unsafe { std::slice::from_raw_parts(start, range.len()) })
     }
 
     /// Lends bytes to write.
     ///
     /// # Panics
-    /// If `range` is not inside the memory.
+    /// If `range` is not inside the memory, or another holder has lent some of it.
     #[expect(clippy::mut_from_ref, reason = "the loans see to it that a byte has one writer")]
     pub(crate) fn lend_mut(&self, range: Range<usize>) -> Result<&mut [u8], Conflict> {
-        let start = self.enter(Loan { range: range.clone(), writes: true })?;
+        let start = self.enter(&range, true)?;
         // SAFETY: as in `lend`, and there is no other loan of these bytes at all.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, range.len()) })
     }
 
     /// Whether any of these bytes are lent out for writing.
     pub(crate) fn is_written(&self, range: Range<usize>) -> bool {
-        self.loans.borrow().iter().any(|loan| loan.writes && overlap(&loan.range, &range))
+        self.block.book().loans.iter().any(|loan| loan.writes && overlap(&loan.range, &range))
     }
 
     /// Notes a loan that conflicts with no other, and returns where its bytes start.
-    fn enter(&self, loan: Loan) -> Result<*mut u8, Conflict> {
-        let range = loan.range.clone();
+    fn enter(&self, range: &Range<usize>, writes: bool) -> Result<*mut u8, Conflict> {
+        let Block { len, skipped, units, .. } = *self.block;
         assert!(
-            range.start <= range.end && range.end <= self.len,
-            "bytes {range:?} are not inside a buffer of {}",
-            self.len
+            range.start <= range.end && range.end <= len,
+            "bytes {range:?} are not inside a buffer of {len}"
         );
-        let mut loans = self.loans.borrow_mut();
-        let excludes =
-            |other: &Loan| (loan.writes || other.writes) && overlap(&range, &other.range);
-        if loans.iter().any(excludes) {
-            return Err(Conflict);
+        let mut book = self.block.book();
+        let excludes = |other: &&Loan| (writes || other.writes) && overlap(range, &other.range);
+        match book.loans.iter().find(excludes).map(|other| other.holder == self.holder) {
+            Some(true) => return Err(Conflict),
+            Some(false) => {
+                drop(book);
+                panic!("broken schedule: bytes {range:?} are in use by another queue");
+            }
+            None => {}
         }
-        loans.push(loan);
-        Ok(self.units.cast::<u8>().wrapping_add(self.skipped + range.start))
+        book.loans.push(Loan { range: range.clone(), writes, holder: self.holder });
+        Ok(units.cast::<u8>().wrapping_add(skipped + range.start))
     }
 }
 
@@ -109,13 +137,27 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: it came from a box and is given up here; nothing is lent any more.
+        self.reclaim();
+    }
+}
+
+impl Block {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().expect("nothing panics with this lock held")
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box and is given up here; without a holder nothing is lent any more.
         drop(unsafe { Box::from_raw(self.units) });
     }
 }
 
 // SAFETY: the units are owned as by a box.
-unsafe impl Send for Memory {}
+unsafe impl Send for Block {}
+// SAFETY: the units are reached through loans alone, which the locked book keeps from racing.
+unsafe impl Sync for Block {}
 
 #[cfg(test)]
 mod tests {
@@ -123,16 +165,18 @@ mod tests {
 
     #[test]
     fn memory_is_zeroed_and_aligned() {
-        let mut memory = Memory::new(100).unwrap();
+        let memory = Memory::new(100).unwrap();
         assert_eq!(memory.len(), 100);
-        assert_eq!(memory.bytes(), [0; 100]);
-        assert_eq!(memory.bytes().as_ptr() as usize % 64, 0);
+        let bytes = memory.lend(0..100).unwrap();
+        assert_eq!(bytes, [0; 100]);
+        assert_eq!(bytes.as_ptr() as usize % 64, 0);
     }
 
     #[test]
     fn a_byte_has_many_readers_or_one_writer() {
         let mut memory = Memory::new(128).unwrap();
-        memory.bytes()[7] = 9;
+        memory.lend_mut(7..8).unwrap()[0] = 9;
+        memory.reclaim();
         let first = memory.lend(0..64).unwrap();
         let second = memory.lend(4..8).unwrap();
         let third = memory.lend_mut(64..128).unwrap();
@@ -143,6 +187,30 @@ mod tests {
         assert!(memory.is_written(127..128) && !memory.is_written(0..64));
         memory.reclaim();
         assert_eq!(memory.lend_mut(0..128).unwrap()[64], 18);
+    }
+
+    #[test]
+    fn holders_share_bytes_and_reclaim_their_own_loans() {
+        let mut here = Memory::new(128).unwrap();
+        let there = here.share();
+        here.lend_mut(0..64).unwrap()[3] = 5;
+        std::thread::scope(|scope| {
+            scope.spawn(|| there.lend_mut(64..128).unwrap()[0] = 6);
+        });
+        here.reclaim();
+        assert_eq!(here.lend(0..64).unwrap()[3], 5);
+        assert_eq!(there.lend(0..4).unwrap()[3], 5, "both may read");
+        drop(there);
+        assert_eq!(here.lend(64..65).unwrap(), [6], "a loan ends with its holder");
+    }
+
+    #[test]
+    #[should_panic(expected = "broken schedule: bytes 4..8 are in use by another queue")]
+    fn a_race_between_holders_panics() {
+        let here = Memory::new(128).unwrap();
+        let there = here.share();
+        let _ = here.lend(0..5);
+        let _ = there.lend_mut(4..8);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Buffers, copies, fences and errors of the backend.
 
 use crate::harness::Bench;
-use engine_core::backend::{Backend, BackendError, Fence, HostRegion, HostSlice};
+use engine_core::backend::{BackendError, Fence, HostRegion, HostSlice};
 use engine_core::op::{Attention, Glu, MatMul, Op, View};
 use engine_core::weights::DType;
 use planner::Bytes;

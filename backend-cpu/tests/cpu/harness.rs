@@ -2,23 +2,32 @@
 
 use std::num::NonZeroUsize;
 
-use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable};
+use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, SimOptions, SimulatedGpu};
 use engine_core::backend::Backend;
 use engine_core::op::{Op, View};
 use engine_core::weights::DType;
 use half::f16;
-use planner::Bytes;
+use planner::{Bytes, BytesPerSec};
 
 /// A backend whose arrays have a buffer each.
 pub(crate) struct Bench {
-    pub(crate) backend: CpuBackend,
+    pub(crate) backend: Box<dyn Backend>,
+}
+
+/// Options of a simulated GPU whose link is faster than memory.
+pub(crate) fn fast() -> SimOptions {
+    SimOptions { pcie: BytesPerSec::new(1e12), ..SimOptions::default() }
 }
 
 impl Bench {
     pub(crate) fn new(isa: Isa, threads: usize) -> Bench {
         let kernels = KernelTable::for_isa(isa).expect("asked for a detected one");
         let threads = NonZeroUsize::new(threads).unwrap();
-        Bench { backend: CpuBackend::new(CpuOptions { threads, kernels }).unwrap() }
+        Bench { backend: Box::new(CpuBackend::new(CpuOptions { threads, kernels }).unwrap()) }
+    }
+
+    pub(crate) fn simulated(options: SimOptions) -> Bench {
+        Bench { backend: Box::new(SimulatedGpu::new(options).unwrap()) }
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8], shape: [u32; 2], dtype: DType) -> View {
@@ -26,6 +35,9 @@ impl Bench {
         let view = View { buffer, offset: Bytes::ZERO, shape, dtype };
         assert_eq!(view.bytes(), Bytes::from(bytes.len()));
         self.backend.write(&view, bytes).unwrap();
+        // Uploads do not wait for writes by themselves.
+        let written = self.backend.submit(&[], &[]).unwrap();
+        self.backend.wait(written).unwrap();
         view
     }
 
@@ -58,7 +70,8 @@ impl Bench {
 
     pub(crate) fn read<T: bytemuck::Pod>(&mut self, view: &View) -> Vec<T> {
         let mut values = vec![T::zeroed(); view.len() as usize];
-        self.backend.read(view, bytemuck::cast_slice_mut(&mut values), &[]).unwrap();
+        let done = self.backend.submit(&[], &[]).unwrap();
+        self.backend.read(view, bytemuck::cast_slice_mut(&mut values), &[done]).unwrap();
         values
     }
 }
@@ -72,18 +85,23 @@ pub(crate) fn isas() -> impl Iterator<Item = Isa> {
 pub(crate) const THREADS: [usize; 4] = [1, 2, 3, 7];
 
 /// Runs `case` with every instruction set and number of threads; it builds an op's arrays, runs it and returns what it
-/// gave. Threads must not change a bit; every instruction set must give `truth` within the relative mean square error.
+/// gave. Neither threads nor the simulated GPU may change a bit; every instruction set must give `truth` within the
+/// relative mean square error.
 pub(crate) fn check(truth: &[f64], nmse: f64, case: impl Fn(&mut Bench) -> Vec<f32>) {
     for isa in isas() {
         let alone = case(&mut Bench::new(isa, 1));
         assert_eq!(alone.len(), truth.len(), "{isa}");
         let error = nmse_of(&alone, truth);
         assert!(error <= nmse, "{isa}: error {error:e} of at most {nmse:e}");
+        let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         for threads in THREADS {
             let together = case(&mut Bench::new(isa, threads));
-            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&together), bits(&alone), "{isa}: {threads} threads change the result");
         }
+        let kernels = KernelTable::for_isa(isa).expect("a detected one");
+        let threads = NonZeroUsize::new(2).unwrap();
+        let elsewhere = case(&mut Bench::simulated(SimOptions { kernels, threads, ..fast() }));
+        assert_eq!(bits(&elsewhere), bits(&alone), "{isa}: the simulated GPU changes the result");
     }
 }
 

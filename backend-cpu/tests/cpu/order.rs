@@ -1,7 +1,6 @@
 //! Ops of one list: what they may share, and when they see what others wrote.
 
 use crate::harness::{Bench, Random, check, isas, to_f64};
-use engine_core::backend::Backend;
 use engine_core::op::{Add, Op, SoftCap, View};
 use planner::Bytes;
 
