@@ -1,33 +1,71 @@
 //! Builds the devices that an engine runs on. The only file that names them.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 
-use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable};
-use engine_core::backend::Backends;
+use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, SimOptions, SimulatedGpu};
+use engine_core::backend::{Backend, Backends};
+use planner::{Bytes, BytesPerSec};
 
-use crate::args::DeviceArgs;
+use crate::args::{DeviceArgs, DeviceName};
 use crate::failure::Failure;
 use crate::settings::UsageError;
 
-/// The devices as the user wants them.
+/// The devices as the user wants them. Says so if one of them is simulated.
 pub(crate) fn backends(args: &DeviceArgs) -> Result<Backends, Failure> {
-    backends_of(cpu_options(args)?)
+    Ok(described(args)?.0)
 }
 
 /// The same, and what computes in them.
 pub(crate) fn described(args: &DeviceArgs) -> Result<(Backends, Description), Failure> {
     let options = cpu_options(args)?;
-    let (threads, isa) = (options.threads, options.kernels.isa().to_string());
-    Ok((backends_of(options)?, Description { threads, isa }))
+    let sim = sim_options(args, options.kernels)?;
+    let description = Description {
+        threads: options.threads,
+        isa: options.kernels.isa().to_string(),
+        simulated: sim.map(Simulated::of),
+    };
+    let cpu = Box::new(CpuBackend::new(options).map_err(Failure::input)?);
+    let gpu = sim.map(SimulatedGpu::new).transpose().map_err(Failure::input)?;
+    if let Some(simulated) = &description.simulated {
+        tell!("{simulated}");
+    }
+    let gpu = gpu.map(|gpu| Box::new(gpu) as Box<dyn Backend>);
+    Ok((Backends { cpu, gpu }, description))
 }
 
 /// What computes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Description {
     /// Threads of the CPU.
     pub(crate) threads: NonZeroUsize,
     /// Instruction set of its kernels.
     pub(crate) isa: String,
+    /// The GPU, where it is simulated.
+    pub(crate) simulated: Option<Simulated>,
+}
+
+/// A GPU that is not there. Displayed, it says so.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Simulated {
+    vram: Bytes,
+    pcie: BytesPerSec,
+    threads: NonZeroUsize,
+}
+
+impl Simulated {
+    fn of(options: SimOptions) -> Simulated {
+        let SimOptions { vram, pcie, threads, .. } = options;
+        Simulated { vram, pcie, threads }
+    }
+}
+
+impl fmt::Display for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Simulated { vram, pcie, threads } = self;
+        let plural = if threads.get() == 1 { "" } else { "s" };
+        write!(f, "the GPU is simulated: {vram} at {pcie}, {threads} thread{plural} of the CPU")
+    }
 }
 
 fn cpu_options(args: &DeviceArgs) -> Result<CpuOptions, UsageError> {
@@ -41,8 +79,24 @@ fn cpu_options(args: &DeviceArgs) -> Result<CpuOptions, UsageError> {
     Ok(options)
 }
 
-fn backends_of(cpu: CpuOptions) -> Result<Backends, Failure> {
-    Ok(Backends::cpu_only(CpuBackend::new(cpu).map_err(Failure::input)?))
+/// What to simulate, if anything.
+fn sim_options(args: &DeviceArgs, kernels: KernelTable) -> Result<Option<SimOptions>, UsageError> {
+    for device in &args.device {
+        if let DeviceName::Cuda(number) = *device {
+            return Err(UsageError::NoCuda { number });
+        }
+    }
+    if !args.device.contains(&DeviceName::Sim) {
+        return if args.sim.is_some() { Err(UsageError::SimNotAsked) } else { Ok(None) };
+    }
+    let (parts, default) = (args.sim.unwrap_or_default(), SimOptions::default());
+    Ok(Some(SimOptions {
+        vram: parts.vram.unwrap_or(default.vram),
+        pcie: parts.pcie.unwrap_or(default.pcie),
+        threads: parts.threads.unwrap_or(default.threads),
+        kernels,
+        ..default
+    }))
 }
 
 /// The kernels of the instruction set of that name.
@@ -60,6 +114,23 @@ fn kernels(name: &str) -> Result<KernelTable, UsageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sim(device: Vec<DeviceName>, sim: Option<&str>) -> Result<Option<SimOptions>, UsageError> {
+        let sim = sim.map(|parts| parts.parse().expect("valid"));
+        sim_options(&DeviceArgs { device, sim, threads: None, isa: None }, KernelTable::detect())
+    }
+
+    #[test]
+    fn a_gpu_is_simulated_when_asked_for() {
+        use DeviceName::{Auto, Cpu, Cuda, Sim};
+        assert_eq!(sim(vec![Auto], None).expect("fine"), None);
+        let default = Some(SimOptions::default());
+        assert_eq!(sim(vec![Cpu, Sim], None).expect("fine"), default);
+        let as_in_the_help = "vram=1GiB,pcie=2GB/s,threads=1";
+        assert_eq!(sim(vec![Sim], Some(as_in_the_help)).expect("fine"), default);
+        assert!(matches!(sim(vec![Auto], Some("threads=2")), Err(UsageError::SimNotAsked)));
+        assert!(matches!(sim(vec![Sim, Cuda(3)], None), Err(UsageError::NoCuda { number: 3 })));
+    }
 
     #[test]
     fn an_instruction_set_goes_by_its_name() {

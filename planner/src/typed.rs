@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::forecast::Method;
 use crate::strategy::Strategy;
-use crate::units::Bytes;
+use crate::units::{Bytes, BytesPerSec};
 
 /// Why a typed amount was not understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -13,6 +13,9 @@ pub enum AmountError {
     /// No size, or one without a suffix.
     #[error("expected a size with its suffix, such as 512MiB or 8GiB")]
     NotASize,
+    /// No rate, or one without a suffix.
+    #[error("expected a rate of at least 1MB/s with its suffix, such as 500MB/s or 2GB/s")]
+    NotARate,
     /// No number of tokens.
     #[error("expected a number of tokens, such as 4096 or 16K")]
     NotTokens,
@@ -39,20 +42,38 @@ pub fn size(text: &str) -> Result<Bytes, AmountError> {
         return Ok(Bytes::ZERO);
     }
     let units = [("MiB", Bytes::mib(1)), ("GiB", Bytes::gib(1))];
-    let (number, unit) = units
-        .into_iter()
-        .find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?.trim_end(), unit)))
-        .ok_or(AmountError::NotASize)?;
-    if !number.starts_with(|c: char| c.is_ascii_digit()) || number.contains(['e', 'E']) {
-        return Err(AmountError::NotASize);
-    }
-    let number: f64 = number.parse().map_err(|_| AmountError::NotASize)?;
+    let (number, unit) = number_of(text, units).ok_or(AmountError::NotASize)?;
     const MOST: u64 = 1 << 50;
     let bytes = number * unit.get() as f64;
     if bytes > MOST as f64 {
         return Err(AmountError::TooMany { most: MOST, unit: "bytes" });
     }
     Ok(Bytes::new(bytes as u64))
+}
+
+/// Reads a rate of at least 1 MB/s: a number, whole or with a decimal point, and MB/s (10⁶) or GB/s (10⁹), as in
+/// `500MB/s` or `1.5 GB/s`.
+///
+/// # Errors
+/// Any other text.
+pub fn rate(text: &str) -> Result<BytesPerSec, AmountError> {
+    const LEAST: f64 = 1e6;
+    let (number, unit) =
+        number_of(text, [("MB/s", 1e6), ("GB/s", 1e9)]).ok_or(AmountError::NotARate)?;
+    let rate = number * unit;
+    if rate >= LEAST { Ok(BytesPerSec::new(rate)) } else { Err(AmountError::NotARate) }
+}
+
+/// A number without sign or exponent, and the unit that follows it.
+fn number_of<U>(text: &str, units: [(&str, U); 2]) -> Option<(f64, U)> {
+    let (number, unit) = units
+        .into_iter()
+        .find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?.trim_end(), unit)))?;
+    let is_plain = number.starts_with(|c: char| c.is_ascii_digit());
+    if !is_plain || number.contains(['e', 'E']) {
+        return None;
+    }
+    Some((number.parse().ok()?, unit))
 }
 
 /// Reads a number of tokens: `4096`, `16K` (1K = 1024) or `1M` (1M = 1024K), at least 1.
@@ -120,6 +141,17 @@ mod tests {
             assert_eq!(size(text), Err(AmountError::NotASize), "{text}");
         }
         assert!(matches!(size("99999999999GiB"), Err(AmountError::TooMany { .. })));
+    }
+
+    #[test]
+    fn rates_have_a_suffix() {
+        let read = ["500MB/s", "2GB/s", "1.5 GB/s"].map(|text| rate(text).expect("valid").get());
+        assert_eq!(read, [5e8, 2e9, 1.5e9]);
+        for text in
+            ["", "2", "GB/s", "2GiB", "2GB", "2gb/s", "0GB/s", "0.9MB/s", "-1GB/s", "1e3GB/s"]
+        {
+            assert_eq!(rate(text), Err(AmountError::NotARate), "{text}");
+        }
     }
 
     #[test]

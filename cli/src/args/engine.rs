@@ -1,8 +1,8 @@
 //! The flags that say what a model runs on.
 
-use std::num::NonZeroUsize;
-
 use planner::typed::token_count;
+
+use super::DeviceArgs;
 
 /// What the model runs on.
 #[derive(Debug, clap::Args)]
@@ -13,16 +13,4 @@ pub(crate) struct EngineArgs {
     pub(crate) ctx: Option<u32>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-}
-
-/// What computes.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Engine")]
-pub(crate) struct DeviceArgs {
-    /// CPU threads [default: one for each fast core that this process may use]
-    #[arg(short = 'j', long, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
-    /// CPU kernels to use, as in scalar or avx2, for checks [default: the best for this CPU]
-    #[arg(long, value_name = "SET")]
-    pub(crate) isa: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod commands;
+mod device;
 mod engine;
 mod model;
 mod plan;
@@ -10,7 +11,8 @@ mod program;
 
 pub(crate) use answer::{AnswerArgs, SamplingArgs};
 pub(crate) use commands::{ChatArgs, InspectArgs, PerplexityArgs, PullArgs, RunArgs, TokenizeArgs};
-pub(crate) use engine::{DeviceArgs, EngineArgs};
+pub(crate) use device::{DeviceArgs, DeviceName};
+pub(crate) use engine::EngineArgs;
 pub(crate) use model::ModelArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;

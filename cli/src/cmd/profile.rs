@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use engine_core::Cancel;
+use engine_core::backend::{Backend, Backends};
 use engine_core::measure::{Devices, Measured, Progress, Watcher, measure};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -29,7 +30,9 @@ pub(crate) fn run(args: ProfileArgs, interrupt: &Interrupt) -> Result<(), Failur
         bar.set_position(progress.done as u64);
         bar.set_message(progress.next.to_string());
     };
-    let devices = Devices { cpu: backends.cpu.as_mut(), gpu: None };
+    let Backends { cpu, gpu } = &mut backends;
+    let gpu = gpu.as_mut().map(|gpu| gpu.as_mut() as &mut dyn Backend);
+    let devices = Devices { cpu: cpu.as_mut(), gpu };
     let watcher = Watcher { cancel, on_progress: &mut on_progress };
     let measured = measure(devices, &settings.subject(&description), &settings.effort, watcher);
     bar.finish_and_clear();

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use engine_core::measure::Noisy;
 use planner::{
-    AttentionPoint, AttentionTimes, BytesPerSec, Kernels, MachineProfile, ProductKind,
-    ProductPoint, ProductTimes, Seconds,
+    AttentionPoint, AttentionTimes, BytesPerSec, GpuProfile, Kernels, Link, MachineProfile,
+    ProductKind, ProductPoint, ProductTimes, Seconds,
 };
 use serde::Serialize;
 
@@ -40,21 +40,16 @@ struct NoisyJson {
 impl<'a> ProfileReport<'a> {
     /// For people.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        let MachineProfile { name, cpu, pass, .. } = self.profile;
-        let kernels = &cpu.kernels;
+        let MachineProfile { name, provenance, cpu, gpu, pass, .. } = self.profile;
         writeln!(out, "{name}, {} threads, {} of memory at {}", cpu.threads, cpu.ram, cpu.dram)?;
-        let us = |seconds: Seconds| seconds.get() * 1e6;
-        writeln!(
-            out,
-            "{:.2} µs an op, {:.0} µs a pass, light ops {}\n",
-            us(kernels.op),
-            us(*pass),
-            kernels.memory
-        )?;
-        table(out, product_rows(kernels), &[1, 2, 3, 4])?;
-        writeln!(out)?;
-        table(out, attention_rows(kernels), &[1, 2, 3])?;
-        writeln!(out, "\n{}", self.path.display())
+        writeln!(out, "{:.0} µs a pass", us(*pass))?;
+        print_kernels(out, &cpu.kernels)?;
+        if let Some(GpuProfile { name, vram, driver, link, kernels }) = gpu {
+            writeln!(out, "\n{name}, {vram} of memory, {driver} of it taken by the driver")?;
+            print_link(out, link)?;
+            print_kernels(out, kernels)?;
+        }
+        writeln!(out, "\n{provenance}\n{}", self.path.display())
     }
 
     /// For programs.
@@ -90,6 +85,42 @@ impl<'a> ProfileReport<'a> {
             named.join(", "),
         ))
     }
+}
+
+fn print_kernels(out: &mut impl Write, kernels: &Kernels) -> io::Result<()> {
+    writeln!(out, "{:.2} µs an op, light ops {}\n", us(kernels.op), kernels.memory)?;
+    table(out, product_rows(kernels), &[1, 2, 3, 4])?;
+    writeln!(out)?;
+    table(out, attention_rows(kernels), &[1, 2, 3])
+}
+
+fn print_link(out: &mut impl Write, link: &Link) -> io::Result<()> {
+    let Link {
+        h2d,
+        h2d_while_cpu,
+        h2d_pageable,
+        d2h,
+        d2h_while_cpu,
+        handoff,
+        submit,
+        overlap_loss,
+    } = link;
+    writeln!(
+        out,
+        "copies to it {h2d}, {h2d_while_cpu} while the CPU computes, {h2d_pageable} of pageable memory"
+    )?;
+    writeln!(out, "copies from it {d2h}, {d2h_while_cpu} while the CPU computes")?;
+    writeln!(
+        out,
+        "{:.0} µs a hand-off, {:.0} µs to start work, {:.0} % of overlap lost",
+        us(*handoff),
+        us(*submit),
+        overlap_loss * 100.0
+    )
+}
+
+fn us(seconds: Seconds) -> f64 {
+    seconds.get() * 1e6
 }
 
 /// A head, and a row for each format: of its largest matrix the rate of one token and of the most.

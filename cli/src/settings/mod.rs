@@ -47,6 +47,10 @@ pub(crate) enum UsageError {
     UnknownIsa { name: String, known: String },
     #[error("this CPU has no {name}; leave --isa out for the best set that it has")]
     NoIsa { name: String },
+    #[error("this build has no CUDA backend, so there is no cuda:{number}; known: auto, cpu, sim")]
+    NoCuda { number: u32 },
+    #[error("--sim describes the device sim, which is not asked for; add --device sim")]
+    SimNotAsked,
     #[error("no format of weights has the name {name}; known: {}", known_formats())]
     UnknownFormat { name: String },
     #[error("this user has no configuration folder; say where to write with --output")]

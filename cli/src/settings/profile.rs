@@ -40,10 +40,11 @@ impl ProfileSettings {
 
     /// What the profile says about the machine.
     pub(crate) fn subject(&self, devices: &Description) -> Subject {
-        let Description { threads, isa } = devices;
+        let Description { threads, isa, simulated } = devices;
         let cpu = host::cpu_name();
+        let gpu = simulated.map_or_else(String::new, |gpu| format!("; {gpu}"));
         let provenance = format!(
-            "measured by baton {version} on {date} ({effort}): {threads} threads, {isa} kernels, {system}",
+            "measured by baton {version} on {date} ({effort}): {threads} threads, {isa} kernels, {system}{gpu}",
             version = env!("CARGO_PKG_VERSION"),
             date = ZonedDateTime::now().date(),
             effort = if self.full { "full" } else { "quick" },

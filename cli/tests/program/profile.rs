@@ -46,6 +46,23 @@ fn json_is_one_object_with_all_figures() {
 }
 
 #[test]
+fn a_simulated_gpu_is_measured_and_called_so() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("machine.toml");
+    let sim = ["--device", "cpu,sim", "--sim", "vram=512MiB,pcie=8GB/s"];
+    let outcome = profile(&path, &sim);
+    let simulated = "the GPU is simulated: 512.0 MiB at 8.0 GB/s, 1 thread of the CPU";
+    assert!(outcome.stderr.contains(simulated), "{}", outcome.stderr);
+    let table = outcome.success();
+    assert!(table.contains("sim, 512.0 MiB of memory, 0 B of it taken"), "{table}");
+    assert!(table.contains("µs a hand-off"), "{table}");
+    let text = fs::read_to_string(&path).expect("the file");
+    let machine = MachineProfile::from_toml(&text).expect("a valid profile");
+    assert!(machine.provenance.contains(simulated), "{}", machine.provenance);
+    assert_eq!(machine.gpu.expect("a GPU").name, "sim");
+}
+
+#[test]
 fn the_usual_place_is_the_configuration_folder() {
     let home = tempfile::tempdir().expect("a temporary folder");
     let output = Command::new(env!("CARGO_BIN_EXE_baton"))
@@ -67,6 +84,14 @@ fn what_cannot_be_done_is_refused_before_anything_is_measured() {
     let refused = |flags: &[&str]| profile(&path, flags).bad_input();
     let message = refused(&["--isa", "avx9"]);
     assert!(message.contains("known: scalar"), "{message}");
+    let message = refused(&["--device", "cuda:0"]);
+    assert!(message.contains("this build has no CUDA backend, so there is no cuda:0"), "{message}");
+    let message = refused(&["--sim", "threads=2"]);
+    assert!(message.contains("add --device sim"), "{message}");
+    let flags = ["profile", "--device", "sim", "--sim", "vram=64MB"];
+    let outcome = baton(flags);
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stderr.contains("vram=64MB: expected a size"), "{}", outcome.stderr);
     let message = baton(["profile", "--formats", "Q4_1,Q9"]).bad_input();
     assert!(message.contains("no format of weights has the name Q9; known: F32"), "{message}");
     let message = profile(Path::new("/dev/null/machine.toml"), &[]).bad_input();
