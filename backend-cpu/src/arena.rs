@@ -48,11 +48,22 @@ impl Arena {
         BufferId(index.try_into().expect("far fewer than 2³² buffers are ever made"))
     }
 
+    /// Has the system provide all memory of an own buffer now, and not page by page as it is first written.
+    pub(crate) fn touch(&mut self, id: BufferId) {
+        const PAGE: usize = 4096;
+        if let Buffer::Own(memory) = self.buffer(id) {
+            self.note_loan(id);
+            let bytes = memory.lend_mut(0..memory.len()).expect("nothing of a new buffer is lent");
+            bytes.iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+        }
+        self.reclaim();
+    }
+
     /// A further holder of an own buffer, for the arena of another thread.
-    pub(crate) fn share(&self, id: BufferId) -> Memory {
-        match self.buffer(id) {
-            Buffer::Own(memory) => memory.share(),
-            Buffer::Imported(_) => panic!("{id:?} is read-only"),
+    pub(crate) fn share(&mut self, id: BufferId) -> Memory {
+        match self.buffers.get_mut(id.0 as usize) {
+            Some(Some(Buffer::Own(memory))) => memory.share(),
+            _ => panic!("{id:?} is no buffer of its own"),
         }
     }
 

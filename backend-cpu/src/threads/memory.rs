@@ -1,5 +1,6 @@
 //! Memory that is lent out in pieces: many readers or one writer for each byte, checked when it is lent.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,7 +19,9 @@ type Unit = u128;
 /// holder a conflict is an answer; between those of two it is a race that nobody ordered, and panics.
 pub(crate) struct Memory {
     block: Arc<Block>,
-    holder: u32,
+    loans: RefCell<Vec<Loan>>,
+    /// The number of this holder in the block's book; absent while it is the only one and so needs no book.
+    holder: Option<u32>,
 }
 
 struct Block {
@@ -30,18 +33,19 @@ struct Block {
     book: Mutex<Book>,
 }
 
+/// What all holders have lent.
 #[derive(Default)]
 struct Book {
-    loans: Vec<Loan>,
-    /// How many holders there have been.
+    loans: Vec<(u32, Loan)>,
+    /// How many holders have a number.
     holders: u32,
 }
 
 /// Bytes that are in use.
+#[derive(Debug, Clone)]
 struct Loan {
     range: Range<usize>,
     writes: bool,
-    holder: u32,
 }
 
 /// The bytes asked for are in use in a way that excludes it.
@@ -55,20 +59,16 @@ impl Memory {
         let mut units = bytemuck::allocation::try_zeroed_slice_box::<Unit>(n_units).ok()?;
         let skipped = units.as_mut_ptr().cast::<u8>().align_offset(LINE);
         let block = Block { units: Box::into_raw(units), skipped, len, book: Mutex::default() };
-        Some(Memory::of(Arc::new(block)))
+        Some(Memory { block: Arc::new(block), loans: RefCell::default(), holder: None })
     }
 
     /// Another holder of the same bytes.
-    pub(crate) fn share(&self) -> Memory {
-        Memory::of(Arc::clone(&self.block))
-    }
-
-    fn of(block: Arc<Block>) -> Memory {
-        let mut book = block.book();
-        let holder = book.holders;
-        book.holders += 1;
-        drop(book);
-        Memory { block, holder }
+    pub(crate) fn share(&mut self) -> Memory {
+        // From here on the book must have all loans: there are none now.
+        self.reclaim();
+        self.holder.get_or_insert_with(|| self.block.new_holder());
+        let holder = Some(self.block.new_holder());
+        Memory { block: Arc::clone(&self.block), loans: RefCell::default(), holder }
     }
 
     /// Number of bytes.
@@ -78,7 +78,10 @@ impl Memory {
 
     /// Ends all loans of this holder.
     pub(crate) fn reclaim(&mut self) {
-        self.block.book().loans.retain(|loan| loan.holder != self.holder);
+        self.loans.get_mut().clear();
+        if let Some(this) = self.holder {
+            self.block.book().loans.retain(|(holder, _)| *holder != this);
+        }
     }
 
     /// Lends bytes to read.
@@ -86,10 +89,10 @@ impl Memory {
     /// # Panics
     /// If `range` is not inside the memory, or another holder has lent some of it to write.
     pub(crate) fn lend(&self, range: Range<usize>) -> Result<&[u8], Conflict> {
-        let start = self.enter(&range, false)?;
+        let start = self.enter(Loan { range: range.clone(), writes: false })?;
         // SAFETY: the range is inside the allocation, which `&self` keeps; no loan of these bytes writes, and none will
-        // before `reclaim`, which the borrow returned here keeps from being called. The book's lock orders this after
-        // whatever the last writer did before its own `reclaim`.
+        // before `reclaim`, which the borrow returned here keeps from being called. With several holders, the book's
+        // lock orders this after whatever the last writer did before its own `reclaim`.
         Ok(unsafe { std::slice::from_raw_parts(start, range.len()) })
     }
 
@@ -99,40 +102,43 @@ impl Memory {
     /// If `range` is not inside the memory, or another holder has lent some of it.
     #[expect(clippy::mut_from_ref, reason = "the loans see to it that a byte has one writer")]
     pub(crate) fn lend_mut(&self, range: Range<usize>) -> Result<&mut [u8], Conflict> {
-        let start = self.enter(&range, true)?;
+        let start = self.enter(Loan { range: range.clone(), writes: true })?;
         // SAFETY: as in `lend`, and there is no other loan of these bytes at all.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, range.len()) })
     }
 
-    /// Whether any of these bytes are lent out for writing.
+    /// Whether this holder has lent any of these bytes out for writing.
     pub(crate) fn is_written(&self, range: Range<usize>) -> bool {
-        self.block.book().loans.iter().any(|loan| loan.writes && overlap(&loan.range, &range))
+        let read = Loan { range, writes: false };
+        self.loans.borrow().iter().any(|loan| loan.excludes(&read))
     }
 
     /// Notes a loan that conflicts with no other, and returns where its bytes start.
-    fn enter(&self, range: &Range<usize>, writes: bool) -> Result<*mut u8, Conflict> {
+    fn enter(&self, loan: Loan) -> Result<*mut u8, Conflict> {
         let Block { len, skipped, units, .. } = *self.block;
+        let Range { start, end } = loan.range;
         assert!(
-            range.start <= range.end && range.end <= len,
-            "bytes {range:?} are not inside a buffer of {len}"
+            start <= end && end <= len,
+            "bytes {start}..{end} are not inside a buffer of {len}"
         );
-        let mut book = self.block.book();
-        let excludes = |other: &&Loan| (writes || other.writes) && overlap(range, &other.range);
-        match book.loans.iter().find(excludes).map(|other| other.holder == self.holder) {
-            Some(true) => return Err(Conflict),
-            Some(false) => {
-                drop(book);
-                panic!("broken schedule: bytes {range:?} are in use by another queue");
-            }
-            None => {}
+        let mut loans = self.loans.borrow_mut();
+        if loans.iter().any(|other| other.excludes(&loan)) {
+            return Err(Conflict);
         }
-        book.loans.push(Loan { range: range.clone(), writes, holder: self.holder });
-        Ok(units.cast::<u8>().wrapping_add(skipped + range.start))
+        if let Some(holder) = self.holder {
+            self.block.enter(holder, &loan);
+        }
+        loans.push(loan);
+        Ok(units.cast::<u8>().wrapping_add(skipped + start))
     }
 }
 
-fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start.max(b.start) < a.end.min(b.end)
+impl Loan {
+    /// Whether the two may not be out at once.
+    fn excludes(&self, other: &Loan) -> bool {
+        let (a, b) = (&self.range, &other.range);
+        (self.writes || other.writes) && a.start.max(b.start) < a.end.min(b.end)
+    }
 }
 
 impl Drop for Memory {
@@ -142,6 +148,25 @@ impl Drop for Memory {
 }
 
 impl Block {
+    fn new_holder(&self) -> u32 {
+        let mut book = self.book();
+        book.holders += 1;
+        book.holders
+    }
+
+    /// Notes a loan in the book.
+    ///
+    /// # Panics
+    /// If it conflicts with that of another holder.
+    fn enter(&self, holder: u32, loan: &Loan) {
+        let mut book = self.book();
+        if book.loans.iter().any(|(other, noted)| *other != holder && noted.excludes(loan)) {
+            drop(book);
+            panic!("broken schedule: bytes {:?} are in use by another queue", loan.range);
+        }
+        book.loans.push((holder, loan.clone()));
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().expect("nothing panics with this lock held")
     }
@@ -194,9 +219,11 @@ mod tests {
         let mut here = Memory::new(128).unwrap();
         let there = here.share();
         here.lend_mut(0..64).unwrap()[3] = 5;
-        std::thread::scope(|scope| {
-            scope.spawn(|| there.lend_mut(64..128).unwrap()[0] = 6);
+        let there = std::thread::spawn(move || {
+            there.lend_mut(64..128).unwrap()[0] = 6;
+            there
         });
+        let there = there.join().unwrap();
         here.reclaim();
         assert_eq!(here.lend(0..64).unwrap()[3], 5);
         assert_eq!(there.lend(0..4).unwrap()[3], 5, "both may read");
@@ -207,7 +234,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "broken schedule: bytes 4..8 are in use by another queue")]
     fn a_race_between_holders_panics() {
-        let here = Memory::new(128).unwrap();
+        let mut here = Memory::new(128).unwrap();
         let there = here.share();
         let _ = here.lend(0..5);
         let _ = there.lend_mut(4..8);

@@ -86,6 +86,8 @@ impl<'a> Bench<'a> {
         &mut self,
         step: F,
     ) -> Res<Repeated<'_, 'a, F>> {
+        // What was written to the arrays may still be on its way.
+        self.time(&[])?;
         let mut repeated = Repeated { bench: self, step, n: 1, ops: Vec::new() };
         let mut once = repeated.time()?;
         if once < LIST {

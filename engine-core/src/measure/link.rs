@@ -56,6 +56,10 @@ pub(super) fn measure(
         pageable: HostSlice::whole(pool::weights(COPY)),
         slot,
     };
+    let mut host = vec![0; COPY.as_usize()];
+    // The first copy each way pays for memory that was never touched.
+    copies.up(gpu.backend())?;
+    copies.down(gpu.backend(), &mut host)?;
     let mut rate = |what, run: &mut dyn FnMut() -> Res<f64>| -> Result<BytesPerSec, MeasureError> {
         let sample = watch.measure(Figure::Link(what), run)?;
         Ok(BytesPerSec::new(rounded((COPY / sample.time()).get())))
@@ -63,7 +67,6 @@ pub(super) fn measure(
     let h2d = rate("copies to the device", &mut || timed(|| copies.up(gpu.backend())))?;
     let h2d_pageable =
         rate("copies of pageable memory", &mut || timed(|| copies.up_pageable(gpu.backend())))?;
-    let mut host = vec![0; COPY.as_usize()];
     let d2h =
         rate("copies from the device", &mut || timed(|| copies.down(gpu.backend(), &mut host)))?;
     let products = Products::new(&mut cpu)?;
