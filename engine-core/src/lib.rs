@@ -31,7 +31,7 @@ pub mod tokenizer;
 pub mod weights;
 
 pub use cancel::Cancel;
-pub use engine::{Engine, EngineOptions, KvFormat, Placing, Plans, open_tokenizer};
+pub use engine::{Engine, EngineOptions, KvFormat, Placing, Plans, Vram, open_tokenizer};
 pub use error::EngineError;
 pub use executor::{MemoryNeed, PlanFault};
 pub use planned::PlannedModel;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use planner::typed::token_count;
 
-use super::{AnswerArgs, DeviceArgs, EngineArgs, ModelArgs};
+use super::{AnswerArgs, DeviceArgs, EngineArgs, ModelArgs, PlacingArgs};
 use crate::models;
 
 /// Answer one prompt
@@ -116,4 +116,6 @@ pub(crate) struct PerplexityArgs {
     pub(crate) logits: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
 }

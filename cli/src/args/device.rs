@@ -25,6 +25,13 @@ pub(crate) struct DeviceArgs {
     pub(crate) isa: Option<String>,
 }
 
+impl DeviceArgs {
+    /// Whether a GPU takes part.
+    pub(crate) fn has_gpu(&self) -> bool {
+        self.device.iter().any(|device| matches!(device, DeviceName::Sim | DeviceName::Cuda(_)))
+    }
+}
+
 /// A device as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeviceName {

@@ -2,7 +2,7 @@
 
 use planner::typed::token_count;
 
-use super::DeviceArgs;
+use super::{DeviceArgs, PlacingArgs};
 
 /// What the model runs on.
 #[derive(Debug, clap::Args)]
@@ -13,4 +13,6 @@ pub(crate) struct EngineArgs {
     pub(crate) ctx: Option<u32>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) placing: PlacingArgs,
 }

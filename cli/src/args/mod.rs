@@ -5,6 +5,7 @@ mod commands;
 mod device;
 mod engine;
 mod model;
+mod placing;
 mod plan;
 mod profile;
 mod program;
@@ -14,6 +15,7 @@ pub(crate) use commands::{ChatArgs, InspectArgs, PerplexityArgs, PullArgs, RunAr
 pub(crate) use device::{DeviceArgs, DeviceName};
 pub(crate) use engine::EngineArgs;
 pub(crate) use model::ModelArgs;
+pub(crate) use placing::PlacingArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use profile::ProfileArgs;
 pub(crate) use program::{Args, Command};

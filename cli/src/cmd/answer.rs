@@ -8,7 +8,7 @@ use crate::args::EngineArgs;
 use crate::devices;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::settings::ModelRef;
+use crate::settings::{ModelRef, place};
 
 /// A complete answer.
 pub(super) struct Answer {
@@ -25,6 +25,7 @@ pub(super) fn load(
 ) -> Result<Engine, Failure> {
     let path = model.locate(interrupt)?;
     let options = EngineOptions { n_ctx: args.ctx, ..EngineOptions::default() };
+    let options = place(options, &args.device, &args.placing)?;
     Ok(Engine::load(&path, &options, devices::backends(&args.device)?)?)
 }
 

@@ -12,7 +12,7 @@ use crate::devices;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::report::{self, PerplexityReport};
-use crate::settings::{ModelRef, UsageError, read_file};
+use crate::settings::{ModelRef, UsageError, place, read_file};
 use crate::whole_file::WholeFile;
 
 /// Most positions whose logits one pass computes: more would take memory and save no time.
@@ -33,6 +33,7 @@ pub(crate) fn run(args: PerplexityArgs, interrupt: &Interrupt) -> Result<(), Fai
         n_outputs: OUTPUTS_PER_PASS,
         ..EngineOptions::default()
     };
+    let options = place(options, &args.device, &args.placing)?;
     let mut engine = Engine::load(&path, &options, devices::backends(&args.device)?)?;
     let mut logits = args.logits.as_deref().map(WholeFile::create).transpose()?;
     let score = score(&mut engine, &chunks, logits.as_mut(), interrupt)?;

@@ -25,14 +25,14 @@ pub(crate) fn run(args: RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     };
 
     let mut engine = load(&model, &args.engine, interrupt)?;
-    let (load, n_ctx) = (engine.load_time(), engine.n_ctx());
+    let (load, n_ctx, vram) = (engine.load_time(), engine.n_ctx(), engine.vram());
     let mut out = io::stdout().lock();
     let answer = answer(&mut engine.session(), &settings.request(prompt), interrupt, |text| {
         if args.json { Ok(()) } else { out.write_all(text.as_bytes()).and_then(|()| out.flush()) }
     })?;
 
     let (stats, reason, seed) = (answer.stats, answer.reason, settings.seed);
-    let report = AnswerReport { stats, reason, n_ctx, load, seed };
+    let report = AnswerReport { stats, reason, n_ctx, load, seed, vram };
     let ended = if args.json {
         report::json(&mut out, &report.json(&answer.text))
     } else {

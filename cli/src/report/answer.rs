@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use engine_core::{FinishReason, Stats};
-use planner::Seconds;
+use engine_core::{FinishReason, Stats, Vram};
+use planner::{Seconds, VramUse};
 use serde::Serialize;
 
 /// A finished answer.
@@ -14,6 +14,8 @@ pub(crate) struct AnswerReport {
     pub(crate) n_ctx: u32,
     pub(crate) load: Seconds,
     pub(crate) seed: u64,
+    /// Where a GPU took part.
+    pub(crate) vram: Option<Vram>,
 }
 
 impl fmt::Display for AnswerReport {
@@ -24,7 +26,23 @@ impl fmt::Display for AnswerReport {
         write!(f, "prefill {} TPS ({n_run} tokens), ", Rate(stats.prefill_tps()))?;
         write!(f, "TTFT {:.3} s, ", stats.ttft.get())?;
         write!(f, "{} TPS ({} tokens), ", Rate(stats.tps()), stats.n_generated)?;
-        write!(f, "load {:.3} s; {}; seed {seed}", load.get(), explain(*reason))
+        write!(f, "load {:.3} s; {}; seed {seed}", load.get(), explain(*reason))?;
+        match &self.vram {
+            Some(vram) => write!(f, "\n{}", Held(vram)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// VRAM by what it holds.
+struct Held<'a>(&'a Vram);
+
+impl fmt::Display for Held<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Vram { budget, taken, holds } = self.0;
+        let VramUse { weights, kv, slots, scratch, driver } = holds;
+        write!(f, "VRAM {taken} of {budget}: weights {weights}, KV {kv}, slots {slots}, ")?;
+        write!(f, "scratch {scratch}, driver {driver}")
     }
 }
 
@@ -64,6 +82,34 @@ pub(crate) struct AnswerJson<'a> {
     load_s: f64,
     n_ctx: u32,
     seed: u64,
+    vram: Option<VramJson>,
+}
+
+/// VRAM, in bytes.
+#[derive(Debug, Serialize)]
+struct VramJson {
+    budget: u64,
+    taken: u64,
+    weights: u64,
+    kv: u64,
+    slots: u64,
+    scratch: u64,
+    driver: u64,
+}
+
+impl From<Vram> for VramJson {
+    fn from(vram: Vram) -> VramJson {
+        let VramUse { weights, kv, slots, scratch, driver } = vram.holds;
+        VramJson {
+            budget: vram.budget.get(),
+            taken: vram.taken.get(),
+            weights: weights.get(),
+            kv: kv.get(),
+            slots: slots.get(),
+            scratch: scratch.get(),
+            driver: driver.get(),
+        }
+    }
 }
 
 impl AnswerReport {
@@ -86,6 +132,7 @@ impl AnswerReport {
             load_s: self.load.get(),
             n_ctx: self.n_ctx,
             seed: self.seed,
+            vram: self.vram.map(VramJson::from),
         }
     }
 }
@@ -104,7 +151,8 @@ mod tests {
             decode: Seconds::new(0.2),
         };
         let (load, seed) = (Seconds::new(0.05), 7);
-        AnswerReport { stats, reason: FinishReason::MaxTokens, n_ctx: 512, load, seed }
+        let reason = FinishReason::MaxTokens;
+        AnswerReport { stats, reason, n_ctx: 512, load, seed, vram: None }
     }
 
     #[test]

@@ -3,19 +3,21 @@
 mod answer;
 mod input;
 mod model;
+mod placing;
 mod plan;
 mod profile;
 
 pub(crate) use self::answer::AnswerSettings;
 pub(crate) use self::input::{read_file, read_prompt, read_stdin};
 pub(crate) use self::model::{ModelRef, known_model};
+pub(crate) use self::placing::place;
 pub(crate) use self::plan::{machine, planned_model};
 pub(crate) use self::profile::ProfileSettings;
 
 use std::io;
 use std::path::PathBuf;
 
-use planner::{ModelFileError, ProfileError};
+use planner::{ModelFileError, ProfileError, SavedPlanError};
 use thiserror::Error;
 
 use self::model::known_names;
@@ -51,6 +53,10 @@ pub(crate) enum UsageError {
     NoCuda { number: u32 },
     #[error("--sim describes the device sim, which is not asked for; add --device sim")]
     SimNotAsked,
+    #[error("{flag} says how a GPU is used, and none takes part; add --device")]
+    NoGpuAsked { flag: &'static str },
+    #[error("{path}", path = path.display())]
+    BadPlan { path: PathBuf, source: SavedPlanError },
     #[error("no format of weights has the name {name}; known: {}", known_formats())]
     UnknownFormat { name: String },
     #[error("this user has no configuration folder; say where to write with --output")]

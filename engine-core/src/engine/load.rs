@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use planner::{Bytes, Seconds, TierPlan};
+use planner::{Seconds, TierPlan};
 
 use super::options::EngineOptions;
-use super::placing::Planned;
+use super::placing::{Planned, Vram};
 use super::room::Room;
 use crate::backend::Backends;
 use crate::error::EngineError;
@@ -109,9 +109,9 @@ impl Engine {
         self.planned.as_ref().map_or(&[], |planned| &planned.tiers)
     }
 
-    /// VRAM that everything together may take; none without a GPU.
-    pub fn budget(&self) -> Option<Bytes> {
-        self.planned.as_ref().map(|planned| planned.budget)
+    /// VRAM; none without a GPU.
+    pub fn vram(&self) -> Option<Vram> {
+        self.planned.as_ref().map(Planned::vram)
     }
 
     /// How long loading took.

@@ -7,4 +7,4 @@ mod room;
 
 pub use load::{Engine, open_tokenizer};
 pub use options::{EngineOptions, KvFormat};
-pub use placing::{Placing, Plans};
+pub use placing::{Placing, Plans, Vram};

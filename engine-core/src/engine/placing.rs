@@ -1,6 +1,8 @@
 //! Where work is done: the plans of an engine with a GPU.
 
-use planner::{Bytes, MachineProfile, Method, SavedPlan, Setting, Tier, TierPlan, plan_tiers};
+use planner::{
+    Bytes, MachineProfile, Method, SavedPlan, Setting, Tier, TierPlan, VramUse, plan_tiers,
+};
 
 use crate::backend::Backend;
 use crate::error::EngineError;
@@ -36,7 +38,25 @@ pub(super) struct Planned {
     pub(super) tiers: Vec<TierPlan>,
 }
 
+/// VRAM of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vram {
+    /// What everything together may take.
+    pub budget: Bytes,
+    /// What is taken, from load on: as much as the largest plan needs.
+    pub taken: Bytes,
+    /// What the plan for one token at a time has in it.
+    pub holds: VramUse,
+}
+
 impl Planned {
+    /// VRAM by what it holds.
+    pub(super) fn vram(&self) -> Vram {
+        let totals = self.tiers.iter().map(|plan| plan.plan.vram.total());
+        let holds = self.tiers.first().map(|plan| plan.plan.vram).unwrap_or_default();
+        Vram { budget: self.budget, taken: totals.max().unwrap_or_default(), holds }
+    }
+
     /// The budget without what the driver takes.
     pub(super) fn in_arena(&self) -> Bytes {
         let driver = self.tiers.iter().map(|plan| plan.plan.vram.driver).max();
