@@ -48,8 +48,10 @@ impl Runner {
         cancel: &Cancel,
         mut on_logits: impl FnMut(&mut [f32]) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
+        let mut n_left = tokens.len();
         for ubatch in ubatches(tokens, self.limits) {
-            self.pass(ubatch, cancel)?;
+            n_left -= ubatch.len();
+            self.pass(ubatch, (n_left / ubatch.len()) as u32, cancel)?;
             for row in self.logits.chunks_exact_mut(self.n_vocab) {
                 on_logits(row)?;
             }
@@ -57,9 +59,14 @@ impl Runner {
         Ok(())
     }
 
-    fn pass(&mut self, ubatch: &[BatchToken], cancel: &Cancel) -> Result<(), EngineError> {
+    fn pass(
+        &mut self,
+        ubatch: &[BatchToken],
+        n_after: u32,
+        cancel: &Cancel,
+    ) -> Result<(), EngineError> {
         let before = self.cells.lengths(ubatch.iter().map(|token| token.seq));
-        let result = self.extend_and_run(ubatch, cancel);
+        let result = self.extend_and_run(ubatch, n_after, cancel);
         if result.is_err() {
             for (seq, len) in before {
                 self.cells.truncate(seq, len);
@@ -71,6 +78,7 @@ impl Runner {
     fn extend_and_run(
         &mut self,
         ubatch: &[BatchToken],
+        n_after: u32,
         cancel: &Cancel,
     ) -> Result<(), EngineError> {
         let mut n_new = BTreeMap::new();
@@ -81,7 +89,7 @@ impl Runner {
             self.cells.extend(seq, n)?;
         }
         let inputs = PassInputs::gather(ubatch, &self.cells);
-        self.executor.run(&inputs, cancel, &mut self.logits)?;
+        self.executor.run(&inputs, n_after, cancel, &mut self.logits)?;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::placement::Placement;
 use crate::plan::{Layout, Prediction};
-use crate::price::{Price, Streaming};
+use crate::price::{Price, Shared, Streaming};
 use crate::problem::{Problem, Runtime};
 use crate::ring::{Slot, lay_out};
 use crate::shard::{Shard, ShardCost};
@@ -27,24 +27,36 @@ fn give_slots(
     let mut ahead = Vec::new();
     let mut chosen_slot = Bytes::ZERO;
     for (i, placement) in layout.placements.iter().enumerate() {
-        if *placement != Placement::Streamed {
+        let chosen = prices[i].chosen.filter(|_| by_choice && *placement == Placement::Streamed);
+        if let Some(chosen) = chosen {
+            chosen_slot = chosen_slot.max(chosen.slot);
             continue;
         }
-        match prices[i].chosen.filter(|_| by_choice) {
-            Some(chosen) => chosen_slot = chosen_slot.max(chosen.slot),
-            None => {
-                // A slot is as large whatever of its shard is kept elsewhere, so that keeping more never moves slots.
-                let kept = resident.get(i).copied().unwrap_or_default();
-                if kept < prices[i].whole.copied {
-                    ahead.push((i, prices[i].whole.slot));
-                }
-            }
+        let slot = match placement {
+            Placement::Cpu => prices[i].slot(Placement::Cpu),
+            Placement::Pinned => Bytes::ZERO,
+            Placement::Streamed => prices[i].whole.slot,
+        };
+        // A slot is as large whatever of its shard is kept elsewhere, so that keeping more never moves slots.
+        let kept = resident.get(i).copied().unwrap_or_default();
+        if slot > Bytes::ZERO && kept < prices[i].whole.copied {
+            ahead.push((i, slot));
         }
     }
     if chosen_slot > layout.ring {
         return None;
     }
     lay_out(layout.ring.saturating_sub(chosen_slot), &ahead)
+}
+
+/// Bytes of each shard that need no copy; empty if there are none.
+fn resident_bytes(layout: &Layout) -> Vec<Bytes> {
+    let n = if layout.resident.is_empty() { 0 } else { layout.placements.len() };
+    let mut resident = vec![Bytes::ZERO; n];
+    for tensor in &layout.resident {
+        resident[tensor.shard] += tensor.bytes;
+    }
+    resident
 }
 
 impl<'a> Arranged<'a> {
@@ -55,17 +67,18 @@ impl<'a> Arranged<'a> {
         layout: &'a Layout,
     ) -> Option<Arranged<'a>> {
         assert_eq!(layout.placements.len(), problem.shards.len(), "a placement for each shard");
-        let mut resident =
-            vec![Bytes::ZERO; if layout.resident.is_empty() { 0 } else { prices.len() }];
-        for tensor in &layout.resident {
-            resident[tensor.shard] += tensor.bytes;
-        }
+        let resident = resident_bytes(layout);
         let arranged = |by_choice| {
             let slots = give_slots(layout, prices, &resident, by_choice)?;
             Some(Arranged { layout, slots, resident: resident.clone() })
         };
         // A ring made for other passes may have no room for chosen experts besides its slots: then all are copied.
         arranged(true).or_else(|| arranged(false))
+    }
+
+    /// The layout with slots that were given out for other passes.
+    pub(crate) fn with_slots(layout: &'a Layout, slots: Vec<Slot>) -> Arranged<'a> {
+        Arranged { layout, slots, resident: resident_bytes(layout) }
     }
 
     pub(crate) fn predict(&self, problem: &Problem<'_>, prices: &[Price]) -> Prediction {
@@ -81,8 +94,8 @@ impl<'a> Arranged<'a> {
         prices: &[Price],
         limit: f64,
     ) -> Option<Prediction> {
-        let passes = chain.run(problem.machine, limit - problem.machine.pass.get())?;
-        let pass = problem.machine.pass.get();
+        let passes = chain.run(problem.machine, limit - problem.pass_overhead())?;
+        let pass = problem.pass_overhead();
         let Shares { cpu, gpu, waiting, handoffs } = passes.steady;
         Some(Prediction {
             seconds: Seconds::new(passes.steady.total() + pass),
@@ -109,7 +122,12 @@ impl<'a> Arranged<'a> {
         let mut slots = self.slots.iter().peekable();
         for (i, (&placement, price)) in self.layout.placements.iter().zip(prices).enumerate() {
             match placement {
-                Placement::Cpu => builder.cpu(i, price, &problem.shards[i]),
+                Placement::Cpu => match &price.shared {
+                    Some(shared) => {
+                        builder.split(i, price, shared, slots.next_if(|slot| slot.shard == i));
+                    }
+                    None => builder.cpu(i, price, &problem.shards[i]),
+                },
                 Placement::Pinned => builder.gpu(i, price.gpu),
                 Placement::Streamed => {
                     let kept = self.resident.get(i).copied().unwrap_or_default();
@@ -136,6 +154,8 @@ impl<'a> Arranged<'a> {
 enum Holder {
     Cpu,
     Gpu,
+    /// Each has a part of the sums.
+    Both,
 }
 
 /// Joins shards to steps: a step ends where the device changes or a streamed shard begins.
@@ -155,19 +175,20 @@ struct ChainBuilder<'a> {
 
 impl<'a> ChainBuilder<'a> {
     fn new(problem: &Problem<'_>, chain: &'a mut Chain) -> ChainBuilder<'a> {
-        let residual = problem.residual.get() as f64;
+        let residual = problem.residuals().get() as f64;
+        let ubatches = f64::from(problem.extras().ubatches);
         let link = problem.machine.gpu.as_ref().map(|gpu| gpu.link);
         let time = |rate: f64, fixed: f64| fixed + residual / rate;
         ChainBuilder {
             chain,
             holder: Holder::Cpu,
-            submit: link.map_or(0.0, |link| link.submit.get()),
+            submit: link.map_or(0.0, |link| link.submit.get()) * ubatches,
             handoff: link.map_or(0.0, |link| link.handoff.get()),
             to_gpu: link.map_or(0.0, |link| time(link.h2d.get(), link.handoff.get())),
             to_cpu: link.map_or(0.0, |link| time(link.d2h.get(), link.handoff.get())),
             h2d: link.map_or(1.0, |link| link.h2d.get()),
             batch_rate: match problem.runtime {
-                Runtime::Baton => None,
+                Runtime::Baton | Runtime::With(_) => None,
                 Runtime::CopiesForBatches { rate } => Some(rate.get()),
             },
         }
@@ -220,6 +241,23 @@ impl<'a> ChainBuilder<'a> {
         self.on_demand(shard, price.gpu, chosen.copied.get() as f64 / self.h2d);
     }
 
+    /// A shard of which the CPU computes a part and the GPU another. Whoever has the activations hands them to the other.
+    fn split(&mut self, shard: usize, price: &Price, shared: &Shared, slot: Option<&Slot>) {
+        let handoff = match self.holder {
+            Holder::Cpu => self.to_gpu,
+            Holder::Gpu => self.to_cpu,
+            Holder::Both => self.to_gpu + self.to_cpu,
+        };
+        self.holder = Holder::Both;
+        let Price { cpu, cpu_reads, .. } = *price;
+        let (fixed, gpu) = (handoff + self.submit + shared.adding, shared.gpu);
+        let streamed = slot.is_some();
+        self.chain.steps.push(Step { shard, fixed, demand: 0.0, cpu, cpu_reads, gpu, streamed });
+        if let (Some(slot), Some(bytes)) = (slot, shared.streamed) {
+            self.chain.copies.push(Copy { shard, bytes: bytes.get() as f64, after: slot.after });
+        }
+    }
+
     fn on_demand(&mut self, shard: usize, gpu: f64, demand: f64) {
         let fixed = self.take();
         self.chain.steps.push(Step { shard, fixed, demand, gpu, ..Step::default() });
@@ -234,7 +272,7 @@ impl<'a> ChainBuilder<'a> {
 
     /// The logits, which are few, go to the CPU.
     fn end(&mut self) {
-        if self.holder == Holder::Gpu {
+        if self.holder != Holder::Cpu {
             let shard = self.chain.steps.last().map_or(0, |step| step.shard);
             self.chain.steps.push(Step { shard, fixed: self.handoff, ..Step::default() });
         }

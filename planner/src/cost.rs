@@ -79,6 +79,18 @@ impl OpCost {
         }
     }
 
+    /// The op with so much of its weights, from 0 to 1; what reads none stays as it is.
+    pub(crate) fn with_share(&self, share: f64) -> OpCost {
+        let part = |bytes: Bytes| Bytes::new((bytes.get() as f64 * share).round() as u64);
+        let mut op = *self;
+        match &mut op {
+            OpCost::Product { weights, .. } => *weights = part(*weights),
+            OpCost::Experts { expert, .. } => *expert = part(*expert),
+            OpCost::Attention { .. } | OpCost::Light { .. } => {}
+        }
+        op
+    }
+
     /// Weights that the op is expected to read.
     pub fn weights_read(&self) -> Bytes {
         match *self {

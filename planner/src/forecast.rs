@@ -3,19 +3,22 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::PlanError;
+use crate::extras::{Extras, Split, Switches};
 use crate::model::{Model, Pass};
-use crate::placement::{Placement, Tier};
-use crate::plan::{Layout, Plan, predict};
+use crate::placement::Tier;
+use crate::plan::{Plan, predict_plan};
 use crate::problem::{Problem, Runtime};
 use crate::profile::MachineProfile;
-use crate::prompt::prompt_passes;
+use crate::request::Request;
 use crate::shard::ShardCost;
-use crate::solve::{plan_by, plan_of, solve};
 use crate::strategy::Strategy;
 use crate::units::{Bytes, Seconds};
 
-/// Passes of a prompt are tried in these sizes.
+/// Passes of a prompt are tried in these sizes,
 const UBATCHES: [u32; 3] = [512, 1024, 2048];
+
+/// and with so many of them to a shard's turn.
+const LAYER_MAJOR: [u32; 4] = [2, 4, 8, 16];
 
 /// What is asked of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,19 +39,19 @@ impl Workload {
     }
 
     /// The pass that the plan of a tier is made for: `n_kv` cells are in use at its end, or as many as it has tokens.
-    fn pass(self, tier: Tier, n_kv: u32) -> Pass {
+    pub(crate) fn pass(self, tier: Tier, n_kv: u32) -> Pass {
         let n_tokens = tier.n_tokens().min(self.n_ctx);
         let n_kv = n_kv.max(n_tokens).min(self.n_ctx);
         Pass { n_tokens, n_outputs: 1, n_kv, n_ctx: self.n_ctx }
     }
 
     /// KV cells in use halfway through the prompt.
-    fn kv_of_prefill(self) -> u32 {
+    pub(crate) fn kv_of_prefill(self) -> u32 {
         self.n_prompt.div_ceil(2)
     }
 
     /// KV cells in use halfway through the answer.
-    fn kv_of_decode(self) -> u32 {
+    pub(crate) fn kv_of_decode(self) -> u32 {
         (self.n_prompt + self.n_gen / 2).min(self.n_ctx)
     }
 }
@@ -98,6 +101,10 @@ pub struct Forecast {
     pub switch: Seconds,
     /// Every time lies inside what the profile measured.
     pub measured: bool,
+    /// Options of an engine to come that passes of the prompt are run with,
+    pub prefill_extras: Extras,
+    /// and those of one token.
+    pub decode_extras: Extras,
 }
 
 /// A model on a machine under a budget.
@@ -109,6 +116,8 @@ pub struct Setting<'a> {
     pub machine: &'a MachineProfile,
     /// VRAM that everything together may take; zero leaves the GPU alone.
     pub vram: Bytes,
+    /// Options that [`forecast()`] may use besides what the engine has, where layouts are searched for.
+    pub switches: Switches,
 }
 
 impl Setting<'_> {
@@ -117,23 +126,24 @@ impl Setting<'_> {
         &self,
         pass: Pass,
         method: Method,
+        extras: Extras,
         look: impl FnOnce(&Problem<'_>) -> T,
     ) -> T {
         let shards = self.model.shards(pass);
-        look(&self.problem(&shards, pass.n_tokens, self.runtime(method, pass.n_tokens)))
+        look(&self.problem(&shards, pass.n_tokens, self.runtime(method, pass.n_tokens, extras)))
     }
 
-    fn problem<'a>(
+    pub(crate) fn problem<'a>(
         &'a self,
         shards: &'a [ShardCost],
         n_tokens: u32,
         runtime: Runtime,
     ) -> Problem<'a> {
-        let Setting { model, machine, vram } = *self;
+        let Setting { model, machine, vram, .. } = *self;
         Problem { shards, machine, vram, residual: model.residual(n_tokens), runtime }
     }
 
-    fn runtime(&self, method: Method, n_tokens: u32) -> Runtime {
+    pub(crate) fn runtime(&self, method: Method, n_tokens: u32, extras: Extras) -> Runtime {
         /// Programs that copy for batches do so from this many tokens on.
         const LARGE_BATCH: u32 = 32;
         match (method, &self.machine.gpu) {
@@ -142,6 +152,7 @@ impl Setting<'_> {
             {
                 Runtime::CopiesForBatches { rate: gpu.link.h2d_pageable }
             }
+            _ if extras != Extras::default() => Runtime::With(extras),
             _ => Runtime::Baton,
         }
     }
@@ -157,12 +168,18 @@ impl Forecast {
     pub(crate) fn decode_pass(&self) -> Pass {
         self.workload.pass(self.decode.tier, self.workload.kv_of_decode())
     }
+
+    /// Seconds to the last token.
+    fn whole(&self) -> f64 {
+        self.ttft.get() + f64::from(self.workload.n_gen) / self.tps
+    }
 }
 
-/// Plans a request and predicts it.
+/// Plans a request and predicts it. Options that the setting allows are used where they bring the first token no later
+/// and the last one sooner.
 ///
 /// # Errors
-/// As [`solve`]; a strategy that has no layout within the budget.
+/// As [`solve`](crate::solve); a strategy that has no layout within the budget.
 pub fn forecast(
     setting: &Setting<'_>,
     workload: Workload,
@@ -170,23 +187,64 @@ pub fn forecast(
 ) -> Result<Forecast, PlanError> {
     let mut best: Option<Forecast> = None;
     let mut refused = None;
-    let smallest = UBATCHES[0].min(workload.n_ctx);
-    // A larger ubatch than holds the prompt is no different from one that just does.
-    let enough = UBATCHES.into_iter().find(|n| *n >= workload.n_prompt).unwrap_or(u32::MAX);
-    for n_ubatch in UBATCHES.into_iter().filter(|n| *n <= enough).map(|n| n.min(workload.n_ctx)) {
-        if n_ubatch < smallest || best.as_ref().is_some_and(|best| best.n_ubatch == n_ubatch) {
-            continue;
-        }
-        match (Request { setting, workload, n_ubatch }).forecast(method) {
+    for n_ubatch in ubatches(workload) {
+        match Request::new(setting, workload, n_ubatch).forecast(method) {
             Ok(next) if best.as_ref().is_none_or(|best| next.ttft < best.ttft) => best = Some(next),
             Ok(_) => {}
             Err(error) => refused = refused.or(Some(error)),
         }
     }
-    best.ok_or_else(|| refused.expect("the smallest ubatch was tried"))
+    let best = best.ok_or_else(|| refused.expect("the smallest ubatch was tried"))?;
+    let searched = method == Method::Search && setting.vram > Bytes::ZERO;
+    Ok(if searched { with_switches(setting, best) } else { best })
 }
 
-/// The plans of all tiers up to `n_ubatch`, for a context that is half full.
+/// Sizes of ubatches worth trying, in rising order.
+fn ubatches(workload: Workload) -> Vec<u32> {
+    // A larger ubatch than holds the prompt is no different from one that just does.
+    let enough = UBATCHES.into_iter().find(|n| *n >= workload.n_prompt).unwrap_or(u32::MAX);
+    let sizes = UBATCHES.into_iter().filter(|n| *n <= enough);
+    let mut sizes: Vec<u32> = sizes.map(|n| n.min(workload.n_ctx)).collect();
+    sizes.dedup();
+    sizes
+}
+
+/// The forecast, or a better one with the options that the setting allows.
+fn with_switches(setting: &Setting<'_>, mut best: Forecast) -> Forecast {
+    let workload = best.workload;
+    let consider = |best: &mut Forecast, n_ubatch, prefill_extras, decode_extras| {
+        let request = Request { setting, workload, n_ubatch, prefill_extras, decode_extras };
+        if let Ok(next) = request.forecast(Method::Search)
+            && next.ttft <= best.ttft
+            && next.whole() < best.whole()
+        {
+            *best = next;
+        }
+    };
+    if setting.switches.layer_major {
+        for n_ubatch in ubatches(workload) {
+            // More than hold the prompt are no better.
+            let some = LAYER_MAJOR.into_iter().filter(|n| (n / 2) * n_ubatch < workload.n_prompt);
+            for ubatches in some {
+                let extras = Extras { ubatches, ..Extras::default() };
+                consider(&mut best, n_ubatch, extras, Extras::default());
+            }
+        }
+    }
+    if setting.switches.split_ffn {
+        for split in Split::all().map(Some) {
+            let Forecast { n_ubatch, prefill_extras, decode_extras, .. } = best;
+            consider(&mut best, n_ubatch, Extras { split, ..prefill_extras }, decode_extras);
+        }
+        for split in Split::all().map(Some) {
+            let Forecast { n_ubatch, prefill_extras, decode_extras, .. } = best;
+            consider(&mut best, n_ubatch, prefill_extras, Extras { split, ..decode_extras });
+        }
+    }
+    best
+}
+
+/// The plans of all tiers up to `n_ubatch`, for a context that is half full, with what the engine has.
 ///
 /// # Errors
 /// As [`forecast`].
@@ -197,132 +255,22 @@ pub fn plan_tiers(
     method: Method,
 ) -> Result<Vec<TierPlan>, PlanError> {
     let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
-    let request = Request { setting, workload, n_ubatch };
+    let request = Request::new(setting, workload, n_ubatch);
     let largest = Tier::holding(n_ubatch);
     let tiers = Tier::ALL.into_iter().filter(|tier| largest.is_none_or(|largest| *tier <= largest));
-    tiers.map(|tier| request.tier(tier, n_ctx.div_ceil(2), method)).collect()
+    let n_kv = n_ctx.div_ceil(2);
+    tiers.map(|tier| request.tier(tier, n_kv, method, Extras::default())).collect()
 }
 
-/// A request with its passes cut.
-struct Request<'a> {
-    setting: &'a Setting<'a>,
-    workload: Workload,
-    n_ubatch: u32,
-}
-
-impl Request<'_> {
-    fn forecast(&self, method: Method) -> Result<Forecast, PlanError> {
-        let prefill_tier = Tier::holding(self.n_ubatch).expect("ubatches are tiers at most");
-        let prefill = self.tier(prefill_tier, self.workload.kv_of_prefill(), method)?;
-        let n_kv = self.workload.kv_of_decode();
-        let n_gen = f64::from(self.workload.n_gen.max(1));
-        let decode = match method {
-            // Programs without plans keep their layers where they are.
-            Method::Strategy(Strategy::WholeLayers) => self.again(&prefill, n_kv),
-            _ => self.decode(&prefill, n_kv, method)?,
-        };
-        let (ttft, prompt_measured) = self.ttft(&prefill);
-        let switch = self.switch(&prefill, &decode);
-        let token = decode.plan.predicted.seconds.get() + switch.get() / n_gen;
-        let measured = prompt_measured && decode.plan.predicted.measured;
-        Ok(Forecast {
-            workload: self.workload,
-            vram: self.setting.vram,
-            n_ubatch: self.n_ubatch,
-            prefill,
-            decode,
-            ttft,
-            tps: 1.0 / token,
-            switch,
-            measured,
+/// Seconds of a pass of each tier under the plans that hold it: those of its own tier and of larger ones, in order. For
+/// a context that is half full.
+pub fn tier_times(setting: &Setting<'_>, n_ctx: u32, plans: &[TierPlan]) -> Vec<Vec<Seconds>> {
+    let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
+    let times = |(i, TierPlan { tier, method, .. }): (usize, &TierPlan)| {
+        let pass = workload.pass(*tier, n_ctx.div_ceil(2));
+        setting.with_problem(pass, *method, Extras::default(), |problem| {
+            plans[i..].iter().map(|plan| predict_plan(problem, &plan.plan).seconds).collect()
         })
-    }
-
-    /// The plan for decode: the best one, or that of the prompt where changing does not pay.
-    fn decode(&self, prefill: &TierPlan, n_kv: u32, method: Method) -> Result<TierPlan, PlanError> {
-        let own = self.tier(Tier::ALL[0], n_kv, method)?;
-        let kept = self.again(prefill, n_kv);
-        let n_gen = f64::from(self.workload.n_gen.max(1));
-        let time = |plan: &TierPlan| plan.plan.predicted.seconds.get() * n_gen;
-        let changed = time(&own) + self.switch(prefill, &own).get();
-        Ok(if changed <= time(&kept) { own } else { kept })
-    }
-
-    /// The layout of the prompt's passes, run for one token.
-    fn again(&self, prefill: &TierPlan, n_kv: u32) -> TierPlan {
-        let tier = Tier::ALL[0];
-        let shards = self.shards(tier.n_tokens(), n_kv);
-        let problem = self.setting.problem(&shards, tier.n_tokens(), Runtime::Baton);
-        // Attention that is streamed needs no less room for one token, and experts need less.
-        let plan = plan_of(&problem, prefill.plan.layout.clone());
-        TierPlan { tier, method: prefill.method, plan }
-    }
-
-    fn tier(&self, tier: Tier, n_kv: u32, method: Method) -> Result<TierPlan, PlanError> {
-        let pass = self.workload.pass(tier, n_kv);
-        self.setting.with_problem(pass, method, |problem| self.plan(problem, tier, method))
-    }
-
-    fn plan(
-        &self,
-        problem: &Problem<'_>,
-        tier: Tier,
-        method: Method,
-    ) -> Result<TierPlan, PlanError> {
-        let of = |strategy: Strategy| {
-            let method = Method::Strategy(strategy);
-            plan_by(problem, strategy).map(|plan| TierPlan { tier, method, plan })
-        };
-        match method {
-            Method::Search => solve(problem).map(|plan| TierPlan { tier, method, plan }),
-            Method::Strategy(strategy) => of(strategy),
-            Method::BestStrategy => {
-                let mut best = of(Strategy::CpuOnly)?;
-                let plans = Strategy::ALL.into_iter().filter(|s| *s != Strategy::WholeLayers);
-                for next in plans.filter_map(|strategy| of(strategy).ok()) {
-                    if next.plan.predicted.seconds < best.plan.predicted.seconds {
-                        best = next;
-                    }
-                }
-                Ok(best)
-            }
-        }
-    }
-
-    fn shards(&self, n_tokens: u32, n_kv: u32) -> Vec<ShardCost> {
-        let n_ctx = self.workload.n_ctx;
-        self.setting.model.shards(Pass { n_tokens, n_outputs: 1, n_kv, n_ctx })
-    }
-
-    /// The time of all passes of the prompt, and whether all of it was measured.
-    fn ttft(&self, prefill: &TierPlan) -> (Seconds, bool) {
-        let Workload { n_ctx, n_prompt, .. } = self.workload;
-        let mut total = self.setting.machine.request;
-        let mut measured = true;
-        for (i, sample) in prompt_passes(n_prompt, self.n_ubatch, n_ctx).iter().enumerate() {
-            let Pass { n_tokens, n_kv, .. } = sample.pass;
-            let shards = self.shards(n_tokens, n_kv);
-            let runtime = self.setting.runtime(prefill.method, n_tokens);
-            let problem = self.setting.problem(&shards, n_tokens, runtime);
-            let predicted = predict(&problem, &prefill.plan.layout);
-            total += predicted.seconds * sample.count;
-            measured &= predicted.measured;
-            if i == 0 {
-                total += Seconds::new(predicted.first.get() - predicted.seconds.get());
-            }
-        }
-        (total, measured)
-    }
-
-    /// The time of uploading what one plan has in VRAM and the one before had not.
-    fn switch(&self, before: &TierPlan, after: &TierPlan) -> Seconds {
-        let Some(gpu) = &self.setting.machine.gpu else { return Seconds::ZERO };
-        let shards = self.shards(1, self.workload.n_prompt);
-        let pinned = |layout: &Layout, i: usize| layout.placements[i] == Placement::Pinned;
-        let (before, after) = (&before.plan.layout, &after.plan.layout);
-        let new = |(i, _): &(usize, &ShardCost)| pinned(after, *i) && !pinned(before, *i);
-        let shards = shards.iter().enumerate().filter(new);
-        let bytes: Bytes = shards.map(|(_, cost)| cost.weights + cost.kv_used).sum();
-        bytes / gpu.link.h2d
-    }
+    };
+    plans.iter().enumerate().map(times).collect()
 }

@@ -6,6 +6,9 @@
 mod arrange;
 mod cost;
 mod error;
+mod extras;
+#[cfg(feature = "flags")]
+pub mod flags;
 mod forecast;
 mod format;
 pub mod library;
@@ -17,6 +20,7 @@ mod price;
 mod problem;
 mod profile;
 mod prompt;
+mod request;
 mod ring;
 mod saved;
 mod shard;
@@ -28,11 +32,16 @@ mod units;
 
 pub use cost::{AttentionShape, OpCost};
 pub use error::{ModelFileError, PlanError, ProfileError};
-pub use forecast::{Forecast, Method, Setting, TierPlan, Workload, forecast, plan_tiers};
+pub use extras::{Extras, Rows, Split, Switch, Switches};
+pub use forecast::{
+    Forecast, Method, Setting, TierPlan, Workload, forecast, plan_tiers, tier_times,
+};
 pub use format::Format;
 pub use model::{Ffn, Formats, Model, ModelShape, Pass, Window};
 pub use placement::{Placement, Tier};
-pub use plan::{Bottleneck, Layout, Plan, Prediction, Resident, VramUse, predict, trace, vram_use};
+pub use plan::{
+    Bottleneck, Layout, Plan, Prediction, Resident, VramUse, predict, predict_plan, trace, vram_use,
+};
 pub use problem::{Problem, Runtime};
 pub use profile::{
     AttentionPoint, AttentionTimes, CpuProfile, GpuProfile, Kernels, Link, MachineProfile,

@@ -3,13 +3,13 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use planner::preview::{Preview, Question, Sweep};
-use planner::{Bytes, MachineProfile, Method, ModelShape, library, typed};
+use planner::flags::PreviewFlags;
+use planner::{MachineProfile, ModelShape, library};
 
 /// Predicts how fast a model will run, and where each of its shards should live
 #[derive(Debug, Parser)]
@@ -21,30 +21,8 @@ struct Args {
     /// Built-in machine, or profile of one
     #[arg(long, value_name = "NAME|FILE")]
     machine: String,
-    /// VRAM budgets, as in 2GiB,8GiB; 0 leaves the GPU alone [default: 2GiB, 4GiB, … up to the card's memory]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = typed::size)]
-    vram: Vec<Bytes>,
-    /// Contexts, as in 4096 or 1K,16K [default: what the model was made for, up to 8K]
-    #[arg(long, value_name = "TOKENS", value_delimiter = ',', value_parser = typed::token_count)]
-    ctx: Vec<u32>,
-    /// Tokens of the prompt [default: what the answer leaves of the context]
-    #[arg(long, value_name = "TOKENS", value_parser = typed::token_count)]
-    prompt: Option<u32>,
-    /// Tokens of the answer [default: an eighth of the context, at most 256]
-    #[arg(long = "gen", value_name = "TOKENS", value_parser = typed::token_count)]
-    generate: Option<u32>,
-    /// How layouts are found: search, best-strategy, or the name of a strategy
-    #[arg(long, value_name = "NAME", default_value = "search", value_parser = typed::method)]
-    strategy: Method,
-    /// Print one JSON object instead of tables
-    #[arg(long)]
-    json: bool,
-    /// Draw the plan of the last cell
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Save the plan of the last cell as TOML
-    #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
+    #[command(flatten)]
+    preview: PreviewFlags,
 }
 
 fn main() -> ExitCode {
@@ -65,26 +43,12 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let (model, machine) = (model(&args.model)?, machine(&args.machine)?);
-    let question = Question { model: &model, machine: &machine, method: args.strategy };
-    let sweep = Sweep {
-        budgets: args.vram.clone(),
-        contexts: args.ctx.clone(),
-        n_prompt: args.prompt,
-        n_gen: args.generate,
-    };
-    let preview = Preview::of(question, &sweep)?;
-    if let Some(path) = &args.svg {
-        write(path, &preview.svg())?;
-    }
-    if let Some(path) = &args.save {
-        write(path, &preview.save()?.to_toml())?;
-    }
     let mut out = io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", preview.json())?;
-    } else {
-        write!(out, "{}", preview.text(out.is_terminal()))?;
+    let answer = args.preview.answer(&model, &machine, out.is_terminal())?;
+    for (path, text) in &answer.files {
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
+    out.write_all(answer.text.as_bytes())?;
     Ok(())
 }
 
@@ -127,8 +91,4 @@ fn read(
         );
     }
     fs::read_to_string(path).with_context(|| format!("cannot read {name}"))
-}
-
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

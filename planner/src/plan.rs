@@ -125,6 +125,15 @@ pub fn predict(problem: &Problem<'_>, layout: &Layout) -> Prediction {
     arranged.predict(problem, &prices)
 }
 
+/// What a plan does in passes of the problem, which have no more tokens than those that it was made for. Pure.
+///
+/// # Panics
+/// As [`predict`].
+pub fn predict_plan(problem: &Problem<'_>, plan: &Plan) -> Prediction {
+    let prices = Price::all(problem);
+    Arranged::with_slots(&plan.layout, plan.slots.clone()).predict(problem, &prices)
+}
+
 /// What was busy when during the first `n` passes of a layout.
 ///
 /// # Panics
@@ -138,22 +147,31 @@ pub fn trace(problem: &Problem<'_>, layout: &Layout, n: usize) -> Vec<Span> {
 /// VRAM that a layout takes.
 pub fn vram_use(problem: &Problem<'_>, layout: &Layout) -> VramUse {
     let mut used = VramUse { slots: layout.ring, ..VramUse::default() };
-    let on_gpu = |placement: Placement| placement != Placement::Cpu;
-    if !layout.placements.iter().any(|&placement| on_gpu(placement)) {
+    let split = problem.extras().split;
+    let output_pinned = layout.placements.last() == Some(&Placement::Pinned);
+    let mut gpu_computes = false;
+    for (shard, &placement) in problem.shards.iter().zip(&layout.placements) {
+        let rows = split.filter(|_| shard.is_ffn());
+        if placement == Placement::Cpu && rows.is_none() {
+            continue;
+        }
+        gpu_computes = true;
+        used.scratch = used.scratch.max(shard.scratch);
+        match placement {
+            Placement::Cpu => used.weights += rows.map_or(Bytes::ZERO, |rows| rows.pinned(shard)),
+            Placement::Pinned => {
+                used.kv += shard.kv;
+                if !(shard.shared_with_output && shard.shard == Shard::Embedding && output_pinned) {
+                    used.weights += shard.weights;
+                }
+            }
+            Placement::Streamed => {}
+        }
+    }
+    if !gpu_computes {
         return VramUse::default();
     }
-    let output_pinned = layout.placements.last() == Some(&Placement::Pinned);
-    for (shard, &placement) in problem.shards.iter().zip(&layout.placements) {
-        if on_gpu(placement) {
-            used.scratch = used.scratch.max(shard.scratch);
-        }
-        if placement == Placement::Pinned {
-            used.kv += shard.kv;
-            if !(shard.shared_with_output && shard.shard == Shard::Embedding && output_pinned) {
-                used.weights += shard.weights;
-            }
-        }
-    }
+    used.scratch += problem.waiting_residuals();
     used.weights += layout.resident.iter().map(|tensor| tensor.bytes).sum();
     used.driver = problem.machine.gpu.as_ref().map_or(Bytes::ZERO, |gpu| gpu.driver);
     used

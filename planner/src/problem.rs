@@ -1,5 +1,6 @@
 //! What is to be decided: shards, machine, budget.
 
+use crate::extras::Extras;
 use crate::profile::MachineProfile;
 use crate::shard::ShardCost;
 use crate::units::{Bytes, BytesPerSec};
@@ -13,7 +14,7 @@ pub struct Problem<'a> {
     pub machine: &'a MachineProfile,
     /// VRAM that everything together may take; zero leaves the GPU alone.
     pub vram: Bytes,
-    /// Activations that a hand-off moves.
+    /// Activations that a hand-off moves, of one ubatch.
     pub residual: Bytes,
     /// The program that runs the plan.
     pub runtime: Runtime,
@@ -31,4 +32,31 @@ pub enum Runtime {
         /// Rate of these copies.
         rate: BytesPerSec,
     },
+    /// Baton with options that its engine does not have yet.
+    With(Extras),
+}
+
+impl Problem<'_> {
+    /// The options that its program has.
+    pub(crate) fn extras(&self) -> Extras {
+        match self.runtime {
+            Runtime::With(extras) => extras,
+            Runtime::Baton | Runtime::CopiesForBatches { .. } => Extras::default(),
+        }
+    }
+
+    /// Activations of all ubatches of a pass.
+    pub(crate) fn residuals(&self) -> Bytes {
+        self.residual * u64::from(self.extras().ubatches)
+    }
+
+    /// VRAM for residuals that wait for a shard to be done with other ubatches.
+    pub(crate) fn waiting_residuals(&self) -> Bytes {
+        if self.extras().ubatches > 1 { self.residuals() } else { Bytes::ZERO }
+    }
+
+    /// Seconds of a pass that no shard is the cause of.
+    pub(crate) fn pass_overhead(&self) -> f64 {
+        self.machine.pass.get() * f64::from(self.extras().ubatches)
+    }
 }

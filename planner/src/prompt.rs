@@ -15,19 +15,42 @@ pub struct PromptPass {
     pub count: f64,
 }
 
+/// Passes of a prompt that go through each shard together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Turns {
+    /// One of their ubatches, the middle one.
+    pub(crate) sample: PromptPass,
+    /// How many there are.
+    pub(crate) ubatches: u32,
+}
+
+/// A prompt, `ubatches` of `n_ubatch` tokens to each turn of a shard, thinned out; what is left at its end has fewer.
+pub(crate) fn prompt_turns(n_prompt: u32, n_ubatch: u32, ubatches: u32, n_ctx: u32) -> Vec<Turns> {
+    let turn = n_ubatch.saturating_mul(ubatches);
+    // The KV cells in use, on average over the ubatches.
+    let n_kv = |start: u32, ubatches: u32| start + n_ubatch * (ubatches + 1) / 2;
+    let of = |start, ubatches, count| {
+        let pass = Pass { n_tokens: n_ubatch, n_outputs: 1, n_kv: n_kv(start, ubatches), n_ctx };
+        Turns { sample: PromptPass { pass, count }, ubatches }
+    };
+    let full = sampled(n_prompt / turn).into_iter();
+    let mut turns: Vec<Turns> = full.map(|(i, count)| of(i * turn, ubatches, count)).collect();
+    let left = n_prompt % turn;
+    if left >= n_ubatch {
+        turns.push(of(n_prompt - left, left / n_ubatch, 1.0));
+    }
+    if !left.is_multiple_of(n_ubatch) {
+        let n_tokens = left % n_ubatch;
+        let pass = Pass { n_tokens, n_outputs: 1, n_kv: n_prompt, n_ctx };
+        turns.push(Turns { sample: PromptPass { pass, count: 1.0 }, ubatches: 1 });
+    }
+    turns
+}
+
 /// The passes of a prompt of `n_prompt` tokens, `n_ubatch` at a time, thinned out. The first comes first.
 pub fn prompt_passes(n_prompt: u32, n_ubatch: u32, n_ctx: u32) -> Vec<PromptPass> {
-    let n_full = n_prompt / n_ubatch;
-    let pass = |n_tokens, n_kv| Pass { n_tokens, n_outputs: 1, n_kv, n_ctx };
-    let mut passes: Vec<PromptPass> = sampled(n_full)
-        .into_iter()
-        .map(|(i, count)| PromptPass { pass: pass(n_ubatch, (i + 1) * n_ubatch), count })
-        .collect();
-    let rest = n_prompt % n_ubatch;
-    if rest > 0 {
-        passes.push(PromptPass { pass: pass(rest, n_prompt), count: 1.0 });
-    }
-    passes
+    let turns = prompt_turns(n_prompt, n_ubatch, 1, n_ctx).into_iter();
+    turns.map(|turns| turns.sample).collect()
 }
 
 /// Some of the numbers below `n`, the first and the last among them, with what each counts for in a sum over all.
@@ -59,6 +82,17 @@ mod tests {
             assert_eq!(count, f64::from(n));
             assert_eq!(sum, f64::from(n) * (f64::from(n) - 1.0) / 2.0, "{n}");
         }
+    }
+
+    #[test]
+    fn turns_take_all_ubatches_and_the_rest_goes_alone() {
+        let turns = prompt_turns(5100, 512, 4, 8192);
+        let sizes: Vec<_> = turns
+            .iter()
+            .map(|t| (t.ubatches, t.sample.pass.n_tokens, t.sample.pass.n_kv))
+            .collect();
+        // Ubatches 1 to 4, 5 to 8, 9, and 492 tokens.
+        assert_eq!(sizes, [(4, 512, 1280), (4, 512, 3328), (1, 512, 4608), (1, 492, 5100)]);
     }
 
     #[test]

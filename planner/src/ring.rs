@@ -39,6 +39,12 @@ pub(crate) fn lay_out(size: Bytes, shards: &[(usize, Bytes)]) -> Option<Vec<Slot
     Some(slots)
 }
 
+/// Whether slots are in running order and each waits for all that it overlaps.
+pub(crate) fn is_safe(slots: &[Slot]) -> bool {
+    let waits = |i: usize| (1..=last_overlapped(slots, i)).contains(&slots[i].after);
+    slots.is_sorted_by(|a, b| a.shard < b.shard) && (0..slots.len()).all(waits)
+}
+
 /// How many copies before slot `i` the latest one was made that overlaps it; at the latest the slot itself, one pass
 /// earlier.
 fn last_overlapped(slots: &[Slot], i: usize) -> usize {

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::error::PlanError;
 use crate::forecast::{Method, Setting, TierPlan, plan_tiers};
+use crate::ring::is_safe;
 use crate::units::Bytes;
 
 /// Version of the file's layout.
@@ -71,6 +72,12 @@ pub enum SavedPlanError {
         found: Bytes,
         /// The budget.
         vram: Bytes,
+    },
+    /// Slots out of order, or one that does not wait for those that it overlaps.
+    #[error("the plan for {n_tokens} tokens has slots that would be overwritten while in use")]
+    Order {
+        /// The tier.
+        n_tokens: u32,
     },
     /// A slot or a tensor that stays belongs to a shard that is not streamed, or a slot lies outside the ring.
     #[error(
@@ -154,9 +161,9 @@ impl SavedPlan {
             (slot.shard, streamed(slot.shard) && inside(slot.offset.checked_add(slot.size)))
         });
         let resident = plan.layout.resident.iter().map(|kept| (kept.shard, streamed(kept.shard)));
-        match slots.chain(resident).find(|(_, right)| !right) {
-            Some((shard, _)) => Err(SavedPlanError::Slot { n_tokens, shard }),
-            None => Ok(()),
+        if let Some((shard, _)) = slots.chain(resident).find(|(_, right)| !right) {
+            return Err(SavedPlanError::Slot { n_tokens, shard });
         }
+        if is_safe(&plan.slots) { Ok(()) } else { Err(SavedPlanError::Order { n_tokens }) }
     }
 }

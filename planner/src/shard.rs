@@ -56,6 +56,10 @@ impl ShardCost {
         self.ops.iter().map(OpCost::weights_read).sum()
     }
 
+    pub(crate) fn is_ffn(&self) -> bool {
+        matches!(self.shard, Shard::Ffn { .. })
+    }
+
     /// Whether it is a group of experts.
     pub fn has_experts(&self) -> bool {
         self.ops.iter().any(|op| matches!(op, OpCost::Experts { .. }))

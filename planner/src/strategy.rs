@@ -174,11 +174,10 @@ impl Draft<'_> {
         Layout { placements, ring, resident: Vec::new() }
     }
 
-    /// The largest slot that a streamed shard of these placements needs.
+    /// The largest slot that a shard needs with these placements.
     pub(crate) fn largest_slot(&self, placements: &[Placement]) -> Bytes {
         let pairs = placements.iter().zip(self.prices);
-        let streamed = pairs.filter(|(placement, _)| **placement == Placement::Streamed);
-        streamed.map(|(_, price)| price.streaming().slot).max().unwrap_or_default()
+        pairs.map(|(placement, price)| price.slot(*placement)).max().unwrap_or_default()
     }
 
     /// Room for the two largest neighbouring layers from layer `k` on.

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::extras::Switch;
 use crate::forecast::Method;
 use crate::strategy::Strategy;
 use crate::units::{Bytes, BytesPerSec};
@@ -121,6 +122,23 @@ pub fn method(name: &str) -> Result<Method, UnknownMethod> {
     }
 }
 
+/// A name that no switch has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("no option has the name {name}; known: {}", Switch::ALL.map(Switch::name).join(", "))]
+pub struct UnknownSwitch {
+    /// The name.
+    pub name: String,
+}
+
+/// Reads a switch: `layer-major` or `split-ffn`.
+///
+/// # Errors
+/// Any other name.
+pub fn switch(name: &str) -> Result<Switch, UnknownSwitch> {
+    let named = Switch::ALL.into_iter().find(|switch| switch.name() == name);
+    named.ok_or_else(|| UnknownSwitch { name: name.to_owned() })
+}
+
 const SEARCH: &str = "search";
 const BEST_STRATEGY: &str = "best-strategy";
 
@@ -160,6 +178,13 @@ mod tests {
         assert_eq!(method("static"), Ok(Method::Strategy(Strategy::Static)));
         let message = method("stati").expect_err("unknown").to_string();
         assert!(message.contains("known: search, best-strategy, full-gpu, "), "{message}");
+    }
+
+    #[test]
+    fn switches_have_names() {
+        assert_eq!(switch("layer-major"), Ok(Switch::LayerMajor));
+        let message = switch("x").expect_err("unknown").to_string();
+        assert_eq!(message, "no option has the name x; known: layer-major, split-ffn");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use planner::preview::{Preview, Question, Sweep};
 use planner::{
     Bytes, Forecast, MachineProfile, Method, ModelShape, PlanError, SavedPlan, SavedPlanError,
-    Strategy, library, typed,
+    Strategy, Switches, library, typed,
 };
 use serde_json::Value;
 
@@ -28,13 +28,15 @@ fn sweep(budgets: &str, contexts: &[u32]) -> Sweep {
 /// Runs `look` on the preview of a sweep.
 fn with<T>(sweep: &Sweep, method: Method, look: impl FnOnce(&Preview<'_>) -> T) -> T {
     let (model, machine) = (model(), machine());
-    let question = Question { model: &model, machine: &machine, method };
+    let question =
+        Question { model: &model, machine: &machine, method, switches: Switches::default() };
     look(&Preview::of(question, sweep).expect("a plan"))
 }
 
 fn error(sweep: &Sweep, method: Method) -> PlanError {
     let (model, machine) = (model(), machine());
-    let question = Question { model: &model, machine: &machine, method };
+    let question =
+        Question { model: &model, machine: &machine, method, switches: Switches::default() };
     Preview::of(question, sweep).err().expect("no plan")
 }
 
@@ -145,13 +147,23 @@ fn the_picture_is_xml_with_a_lane_for_each_device() {
 #[test]
 fn a_machine_without_a_gpu_is_drawn_too() {
     let (model, machine) = (model(), MachineProfile { gpu: None, ..machine() });
-    let question = Question { model: &model, machine: &machine, method: Method::Search };
+    let question = Question {
+        model: &model,
+        machine: &machine,
+        method: Method::Search,
+        switches: Switches::default(),
+    };
     let preview = Preview::of(question, &Sweep::default()).expect("a plan");
     assert_eq!(preview.cells.len(), 1);
     let text = preview.text(false);
     assert!(text.contains("no GPU") && text.contains("all on the CPU"), "{text}");
     roxmltree::Document::parse(&preview.svg()).expect("XML");
-    let question = Question { model: &model, machine: &machine, method: Method::Search };
+    let question = Question {
+        model: &model,
+        machine: &machine,
+        method: Method::Search,
+        switches: Switches::default(),
+    };
     let error = Preview::of(question, &sweep("2GiB", &[4096])).err();
     assert!(matches!(error, Some(PlanError::NoGpu { .. })));
 }

@@ -80,8 +80,31 @@ fn a_picture_and_a_plan_are_written() {
     let saved = SavedPlan::from_toml(&fs::read_to_string(saved).expect("written"));
     let saved = saved.expect("a plan");
     assert_eq!((saved.model.as_str(), saved.n_ctx), ("nemo-4b-f16", 4096));
+    let names = fs::read_dir(folder.path()).expect("there").map(|file| file.expect("there"));
+    let mut names: Vec<OsString> = names.map(|file| file.file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["plan.svg", "plan.toml"], "nothing else");
     let message = plan("nemo-4b-f16", &["--save", "no-such-folder/plan.toml"]).bad_input();
     assert!(message.contains("cannot write no-such-folder/plan.toml"), "{message}");
+}
+
+#[test]
+fn options_that_the_engine_lacks_are_used_on_demand_and_never_saved() {
+    let words = ["--vram", "2GiB", "--ctx", "16K"];
+    let ttft = |json: &serde_json::Value| json["cells"][0]["plan"]["ttft_s"].as_f64().expect("s");
+    let without = json("nemo-8b-f16", &words);
+    let with = json("nemo-8b-f16", &[&words[..], &["--allow", "layer-major"]].concat());
+    assert!(without["cells"][0]["plan"]["prefill"]["extras"].is_null());
+    let ubatches = with["cells"][0]["plan"]["prefill"]["extras"]["ubatches"].as_u64();
+    assert!(ubatches.expect("several to a turn") > 1);
+    assert!(ttft(&with) < ttft(&without));
+    for words in [&["--save", "plan.toml"], &["--strategy", "static"]] {
+        let words = [&["--allow", "split-ffn"], &words[..]].concat();
+        assert_eq!(plan("nemo-8b-f16", &words).code, Some(2), "{words:?}");
+    }
+    assert!(
+        baton(["plan", "--help"]).success().contains("Predicted only, the engine does not run")
+    );
 }
 
 #[test]

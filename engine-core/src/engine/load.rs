@@ -66,7 +66,7 @@ impl Engine {
             subject.model.check_supported(gpu.as_ref()).map_err(bad_model)?;
             let placing = options.placing.as_ref().ok_or(EngineError::NoPlacing)?;
             let plans = planned.insert(placing.plan(&model, limits, gpu.as_ref())?);
-            executor.add_gpu(&subject, gpu, &plans.tiers, plans.in_arena())?;
+            executor.add_gpu(&subject, gpu, &plans.for_gpu())?;
         }
         Ok(Engine {
             runner: Runner::new(executor, &subject.model.config, limits),

@@ -1,11 +1,13 @@
 //! Where work is done: the plans of an engine with a GPU.
 
 use planner::{
-    Bytes, MachineProfile, Method, SavedPlan, Setting, Tier, TierPlan, VramUse, plan_tiers,
+    Bytes, BytesPerSec, MachineProfile, Method, SavedPlan, Seconds, Setting, Switches, Tier,
+    TierPlan, VramUse, plan_tiers, tier_times,
 };
 
 use crate::backend::Backend;
 use crate::error::EngineError;
+use crate::executor::GpuPlans;
 use crate::planned::PlannedModel;
 use crate::scratch::PassLimits;
 
@@ -36,6 +38,10 @@ pub(super) struct Planned {
     pub(super) budget: Bytes,
     /// One for each tier up to the one that holds the largest pass.
     pub(super) tiers: Vec<TierPlan>,
+    /// Seconds of a pass of each tier under its own plan and those after it.
+    pub(super) times: Vec<Vec<Seconds>>,
+    /// Rate of copies to the GPU.
+    pub(super) h2d: BytesPerSec,
 }
 
 /// VRAM of an engine.
@@ -57,10 +63,11 @@ impl Planned {
         Vram { budget: self.budget, taken: totals.max().unwrap_or_default(), holds }
     }
 
-    /// The budget without what the driver takes.
-    pub(super) fn in_arena(&self) -> Bytes {
+    /// The plans, with the budget without what the driver takes.
+    pub(super) fn for_gpu(&self) -> GpuPlans<'_> {
         let driver = self.tiers.iter().map(|plan| plan.plan.vram.driver).max();
-        self.budget.saturating_sub(driver.unwrap_or_default())
+        let budget = self.budget.saturating_sub(driver.unwrap_or_default());
+        GpuPlans { tiers: &self.tiers, times: &self.times, h2d: self.h2d, budget }
     }
 }
 
@@ -84,36 +91,37 @@ impl Placing {
             found: limits.n_tokens,
             range: "at most 2048 tokens where a GPU takes part",
         })?;
-        match &self.plans {
-            Plans::By(method) => {
-                let budget = self.vram.unwrap_or(memory.free);
-                let setting = Setting { model, machine: &machine, vram: budget };
-                let tiers = plan_tiers(&setting, limits.n_cells, largest.n_tokens(), *method)?;
-                Ok(Planned { budget, tiers })
+        let h2d = profile.link.h2d;
+        let budget = self.vram.unwrap_or(memory.free);
+        let switches = Switches::default();
+        let mut setting = Setting { model, machine: &machine, vram: budget, switches };
+        let tiers = match &self.plans {
+            Plans::By(method) => plan_tiers(&setting, limits.n_cells, largest.n_tokens(), *method)?,
+            Plans::Saved(saved) => {
+                setting.vram = self.vram.map_or(saved.vram, |vram| vram.min(saved.vram));
+                tiers_of(saved, model, limits, largest)?
             }
-            Plans::Saved(saved) => self.saved(saved, model, limits, largest),
-        }
+        };
+        let times = tier_times(&setting, limits.n_cells, &tiers);
+        Ok(Planned { budget: setting.vram, tiers, times, h2d })
     }
+}
 
-    fn saved(
-        &self,
-        saved: &SavedPlan,
-        model: &PlannedModel,
-        limits: PassLimits,
-        largest: Tier,
-    ) -> Result<Planned, EngineError> {
-        let n_layer = planner::Model::n_layer(model);
-        let budget = self.vram.map_or(saved.vram, |vram| vram.min(saved.vram));
-        let last = saved.tiers.last().map(|last| last.tier);
-        let fits =
-            saved.n_layer == n_layer && saved.n_ctx == limits.n_cells && last >= Some(largest);
-        if !fits {
-            return Err(EngineError::PlanForOthers {
-                planned: (saved.n_layer, saved.n_ctx, last.map_or(0, Tier::n_tokens)),
-                asked: (n_layer, limits.n_cells, limits.n_tokens),
-            });
-        }
-        let tiers = saved.tiers.iter().filter(|plan| plan.tier <= largest).cloned().collect();
-        Ok(Planned { budget, tiers })
+/// The plans of a saved one up to the tier of the largest pass.
+fn tiers_of(
+    saved: &SavedPlan,
+    model: &PlannedModel,
+    limits: PassLimits,
+    largest: Tier,
+) -> Result<Vec<TierPlan>, EngineError> {
+    let n_layer = planner::Model::n_layer(model);
+    let last = saved.tiers.last().map(|last| last.tier);
+    let fits = saved.n_layer == n_layer && saved.n_ctx == limits.n_cells && last >= Some(largest);
+    if !fits {
+        return Err(EngineError::PlanForOthers {
+            planned: (saved.n_layer, saved.n_ctx, last.map_or(0, Tier::n_tokens)),
+            asked: (n_layer, limits.n_cells, limits.n_tokens),
+        });
     }
+    Ok(saved.tiers.iter().filter(|plan| plan.tier <= largest).cloned().collect())
 }

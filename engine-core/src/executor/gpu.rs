@@ -254,6 +254,11 @@ impl Gpu {
         self.backend.read(view, bytes, self.ran.as_slice())
     }
 
+    /// The plan that the arena is laid out for.
+    pub(super) fn laid_out(&self) -> Option<usize> {
+        self.laid_out
+    }
+
     pub(super) fn backend(&mut self) -> &mut dyn Backend {
         self.backend.as_mut()
     }

@@ -1,6 +1,7 @@
 //! Walks the steps of a schedule. The only code that moves data between the host and backends during a pass.
 
 mod check;
+mod choice;
 mod chosen;
 mod cpu;
 mod gpu;
@@ -10,12 +11,13 @@ mod memory;
 mod pass;
 mod placed;
 
-use planner::{Bytes, TierPlan};
+use planner::{Bytes, BytesPerSec, Seconds, TierPlan};
 use thiserror::Error;
 
 pub use self::check::PlanFault;
 pub use self::memory::{DeviceMemory, MemoryNeed};
 
+use self::choice::Choice;
 use self::cpu::Cpu;
 use self::gpu::{Gpu, Host};
 use self::inputs::write_all_inv_freq;
@@ -88,6 +90,20 @@ pub struct Executor {
 struct Planned {
     gpu: Gpu,
     plans: Vec<PlacedPlan>,
+    choice: Choice,
+}
+
+/// Plans for a GPU.
+#[derive(Debug, Clone, Copy)]
+pub struct GpuPlans<'a> {
+    /// Those for fewer tokens first; the last is for the largest pass.
+    pub tiers: &'a [TierPlan],
+    /// Seconds of a pass of each tier under its own plan and those after it.
+    pub times: &'a [Vec<Seconds>],
+    /// Rate of copies to the GPU.
+    pub h2d: BytesPerSec,
+    /// VRAM that any of them may take.
+    pub budget: Bytes,
 }
 
 impl Executor {
@@ -116,8 +132,7 @@ impl Executor {
         })
     }
 
-    /// Takes memory on a GPU for some plans, those for fewer tokens first and each within `budget`, and lays it out for
-    /// the last of them, which is for the largest pass.
+    /// Takes memory on a GPU for some plans, and lays it out for the largest pass.
     ///
     /// # Errors
     /// A plan that does not fit the model or the budget; a device that refuses the memory, or fails.
@@ -128,25 +143,26 @@ impl Executor {
         &mut self,
         subject: &Subject<'_>,
         backend: Box<dyn Backend>,
-        plans: &[TierPlan],
-        budget: Bytes,
+        plans: &GpuPlans<'_>,
     ) -> Result<(), SetupError> {
-        let (gpu, plans) = Gpu::new(backend, subject, plans, budget)?;
-        let planned = self.gpu.insert(Planned { gpu, plans });
+        let (gpu, placed) = Gpu::new(backend, subject, plans.tiers, plans.budget)?;
+        let choice = Choice::new(&placed, plans.times, plans.h2d);
+        let planned = self.gpu.insert(Planned { gpu, plans: placed, choice });
         let last = planned.plans.len().checked_sub(1).expect("there is a plan");
         let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
         planned.gpu.lay_out(last, &planned.plans[last], host)?;
         Ok(())
     }
 
-    /// Runs one pass and replaces `logits` with `[n_outputs, n_vocab]`. Sets of inputs larger than the limits that the
-    /// memory was laid out for are a bug of the caller.
+    /// Runs one pass, which so many like it follow, and replaces `logits` with `[n_outputs, n_vocab]`. Sets of inputs
+    /// larger than the limits that the memory was laid out for are a bug of the caller.
     ///
     /// # Errors
     /// A device failure, or a cancelled run; KV cells of the pass then hold nothing of use.
     pub fn run(
         &mut self,
         inputs: &PassInputs,
+        n_after: u32,
         cancel: &Cancel,
         logits: &mut Vec<f32>,
     ) -> Result<(), ExecutorError> {
@@ -154,7 +170,7 @@ impl Executor {
             let highest = cells.written.iter().max().map_or(0, |cell| cell + 1);
             *used = highest.max(*used);
         }
-        let result = self.run_pass(inputs, cancel, logits);
+        let result = self.run_pass(inputs, n_after, cancel, logits);
         if result.is_err()
             && let Some(planned) = &mut self.gpu
         {
@@ -167,15 +183,15 @@ impl Executor {
     fn run_pass(
         &mut self,
         inputs: &PassInputs,
+        n_after: u32,
         cancel: &Cancel,
         logits: &mut Vec<f32>,
     ) -> Result<(), ExecutorError> {
         let size = inputs.size();
         let mut schedule = &self.all_cpu;
         let mut gpu = None;
-        if let Some(Planned { gpu: device, plans }) = &mut self.gpu {
-            let index = plans.iter().position(|plan| plan.n_tokens >= size.n_tokens);
-            let index = index.expect("there is a plan for the largest pass");
+        if let Some(Planned { gpu: device, plans, choice }) = &mut self.gpu {
+            let index = choice.plan(size.n_tokens, n_after, device.laid_out());
             let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
             let plan = &plans[index];
             device.lay_out(index, plan, host)?;

@@ -1,6 +1,9 @@
 //! A layout in few words.
 
+use std::fmt::Write;
+
 use super::shape::Shape;
+use crate::extras::{Extras, Rows};
 use crate::placement::Placement;
 use crate::plan::Layout;
 
@@ -37,6 +40,23 @@ pub(super) fn in_words(layout: &Layout, ffn: &str) -> String {
         parts.push(format!("{others} {}", verb(rest)));
     }
     parts.join(", ")
+}
+
+/// What an engine to come does besides, as in ", 8 ubatches to a turn, 3/16 of each FFN on the CPU pinned".
+pub(super) fn extras_in_words(extras: Extras, layout: &Layout, ffn: &str) -> String {
+    let mut text = String::new();
+    if extras.ubatches > 1 {
+        let _ = write!(text, ", {} ubatches to a turn", extras.ubatches);
+    }
+    let on_cpu = |shape: Shape| shape.ffn.contains(&Placement::Cpu);
+    if let Some(split) = extras.split.filter(|_| on_cpu(Shape::of(layout))) {
+        let place = match split.rows {
+            Rows::Pinned => Placement::Pinned,
+            Rows::Streamed => Placement::Streamed,
+        };
+        let _ = write!(text, ", {}/16 of each {ffn} on the CPU {}", split.sixteenths, verb(place));
+    }
+    text
 }
 
 /// The placements of one kind of shards, but for those at `rest`; empty when all are there.

@@ -8,6 +8,7 @@ use super::sweep::{Cell, Outcome, Placed, Preview};
 use super::table::weights;
 use super::what_if::Variation;
 use crate::error::PlanError;
+use crate::extras::Extras;
 use crate::forecast::{Forecast, Method, TierPlan, Workload};
 use crate::model::Pass;
 use crate::plan::{Bottleneck, VramUse};
@@ -159,6 +160,7 @@ struct BaselineObject {
 impl OutcomeObject<'_> {
     fn of(outcome: &Outcome) -> OutcomeObject<'_> {
         let Forecast { ttft, tps, measured, n_ubatch, switch, .. } = outcome.forecast;
+        let Forecast { prefill_extras, decode_extras, .. } = outcome.forecast;
         let baseline = outcome.baseline.as_ref().zip(outcome.gains());
         let [in_prefill, in_decode] = &outcome.placed;
         OutcomeObject {
@@ -173,8 +175,8 @@ impl OutcomeObject<'_> {
                 ttft_gain,
                 tps_gain,
             }),
-            prefill: TierObject::of(&outcome.forecast.prefill, in_prefill),
-            decode: TierObject::of(&outcome.forecast.decode, in_decode),
+            prefill: TierObject::of(&outcome.forecast.prefill, in_prefill, prefill_extras),
+            decode: TierObject::of(&outcome.forecast.decode, in_decode, decode_extras),
         }
     }
 }
@@ -197,10 +199,13 @@ struct TierObject<'a> {
     placements: Shape,
     /// Weights of streamed shards that stay in VRAM.
     resident_bytes: Bytes,
+    /// Options that the engine does not have yet and the prediction uses; absent without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extras: Option<Extras>,
 }
 
 impl TierObject<'_> {
-    fn of<'a>(tier: &TierPlan, placed: &'a Placed) -> TierObject<'a> {
+    fn of<'a>(tier: &TierPlan, placed: &'a Placed, extras: Extras) -> TierObject<'a> {
         let predicted = &tier.plan.predicted;
         let layout = &tier.plan.layout;
         TierObject {
@@ -216,6 +221,7 @@ impl TierObject<'_> {
             vram: VramObject::of(tier.plan.vram),
             placements: Shape::of(layout),
             resident_bytes: layout.resident.iter().map(|tensor| tensor.bytes).sum(),
+            extras: (extras != Extras::default()).then_some(extras),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::shape::Shape;
 use super::sweep::{Outcome, Preview};
-use super::table::{gib, placed, rate, seconds};
+use super::table::{gib, pass_size, placed, rate, seconds};
 use super::what_if::Variation;
 use crate::forecast::{Forecast, TierPlan};
 use crate::placement::Placement;
@@ -116,11 +116,11 @@ fn change(now: &Forecast, then: &Forecast) -> String {
 fn strips(outcome: &Outcome, ffn: &str, colour: bool) -> String {
     let Forecast { prefill, decode, .. } = &outcome.forecast;
     let [in_prefill, in_decode] = outcome.placed.each_ref().map(placed);
-    let n_ubatch = tokens(outcome.forecast.n_ubatch);
+    let size = pass_size(&outcome.forecast);
     let mut used = Vec::new();
     let mut text = String::new();
     for (title, tier, words) in [
-        (format!("Prompt, {n_ubatch} tokens in a pass"), prefill, in_prefill),
+        (format!("Prompt, {size} tokens in a pass"), prefill, in_prefill),
         ("Answer, 1 token in a pass".to_owned(), decode, in_decode),
     ] {
         let predicted = &tier.plan.predicted;

@@ -1,8 +1,9 @@
 //! One model on one machine under several budgets and contexts.
 
-use super::describe::in_words;
+use super::describe::{extras_in_words, in_words};
 use super::what_if::{WhatIf, what_if};
 use crate::error::PlanError;
+use crate::extras::{Extras, Switches};
 use crate::forecast::{Forecast, Method, Setting, TierPlan, Workload, forecast};
 use crate::model::{Model, Pass};
 use crate::plan::Layout;
@@ -21,6 +22,8 @@ pub struct Question<'a> {
     pub machine: &'a MachineProfile,
     /// How layouts are found.
     pub method: Method,
+    /// Options that forecasts may use although the engine does not have them.
+    pub switches: Switches,
 }
 
 /// For which budgets and requests.
@@ -163,7 +166,8 @@ impl<'a> Preview<'a> {
 impl<'a> Question<'a> {
     /// The question for one budget.
     pub(super) fn setting(&self, vram: Bytes) -> Setting<'a> {
-        Setting { model: self.model, machine: self.machine, vram }
+        let Question { model, machine, switches, .. } = *self;
+        Setting { model, machine, vram, switches }
     }
 
     /// What the FFN of this model is called.
@@ -184,25 +188,27 @@ impl<'a> Question<'a> {
             .then(|| self::forecast(&setting, workload, Method::Strategy(Strategy::WholeLayers)))
             .and_then(Result::ok);
         let passes = [
-            (&forecast.prefill, forecast.prefill_pass()),
-            (&forecast.decode, forecast.decode_pass()),
+            (&forecast.prefill, forecast.prefill_pass(), forecast.prefill_extras),
+            (&forecast.decode, forecast.decode_pass(), forecast.decode_extras),
         ];
-        let placed = passes.map(|(plan, pass)| self.placed(&setting, plan, pass));
+        let placed = passes.map(|(plan, pass, extras)| self.placed(&setting, plan, pass, extras));
         Ok(Outcome { placed, forecast, baseline })
     }
 
-    fn placed(&self, setting: &Setting<'_>, tier: &TierPlan, pass: Pass) -> Placed {
+    fn placed(&self, setting: &Setting<'_>, tier: &TierPlan, pass: Pass, extras: Extras) -> Placed {
         let layout = &tier.plan.layout;
-        let words = in_words(layout, self.ffn());
-        Placed { strategy: strategy_of(setting, layout, pass), words }
+        let words = in_words(layout, self.ffn()) + &extras_in_words(extras, layout, self.ffn());
+        let strategy = strategy_of(setting, layout, pass).filter(|_| extras == Extras::default());
+        Placed { strategy, words }
     }
 }
 
 /// The first strategy that makes this layout for such passes.
 fn strategy_of(setting: &Setting<'_>, layout: &Layout, pass: Pass) -> Option<Strategy> {
     let same = |strategy: &Strategy| {
+        let method = Method::Strategy(*strategy);
         let made = setting
-            .with_problem(pass, Method::Strategy(*strategy), |problem| strategy.layout(problem));
+            .with_problem(pass, method, Extras::default(), |problem| strategy.layout(problem));
         made.is_some_and(|made| made == *layout)
     };
     Strategy::ALL.into_iter().find(same)

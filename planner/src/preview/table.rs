@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::sweep::{Cell, Outcome, Placed, Preview};
+use crate::forecast::Forecast;
 use crate::model::{Model, Pass};
 use crate::typed::tokens;
 use crate::units::{Bytes, Seconds};
@@ -122,6 +123,15 @@ pub(super) fn placed(placed: &Placed) -> String {
     match placed.strategy {
         Some(strategy) => format!("{strategy}: {}", placed.words),
         None => placed.words.clone(),
+    }
+}
+
+/// Tokens in a pass of the prompt: of one ubatch, or of each of several.
+pub(super) fn pass_size(forecast: &Forecast) -> String {
+    let n_ubatch = tokens(forecast.n_ubatch);
+    match forecast.prefill_extras.ubatches {
+        1 => n_ubatch,
+        ubatches => format!("{ubatches} × {n_ubatch}"),
     }
 }
 

@@ -52,7 +52,8 @@ impl Totals {
         for step in &chain.steps {
             totals.cpu += step.cpu;
             totals.cpu_reads += step.cpu_reads;
-            totals.gpu += step.gpu;
+            // Of two devices computing at once the longer one counts.
+            totals.gpu += (step.gpu - step.cpu).max(0.0);
             fixed += step.fixed + step.demand;
         }
         totals.copied = chain.copies.iter().map(|copy| copy.bytes).sum();
@@ -92,7 +93,7 @@ pub(super) struct Bound {
 
 impl Bound {
     pub(super) fn of(problem: &Problem<'_>) -> Bound {
-        let pass = problem.machine.pass.get();
+        let pass = problem.pass_overhead();
         let dram = problem.machine.cpu.dram.get();
         let Some(gpu) = &problem.machine.gpu else {
             // Nothing is copied, so that any rate will do.
@@ -101,12 +102,12 @@ impl Bound {
             return Bound { driver, pass, handoff, submit, h2d, h2d_while_cpu, overlap_loss, dram };
         };
         let link = &gpu.link;
-        let residual = problem.residual.get() as f64;
+        let residual = problem.residuals().get() as f64;
         Bound {
             driver: gpu.driver,
             pass,
             handoff: link.handoff.get() + residual / link.h2d.get().max(link.d2h.get()),
-            submit: link.submit.get(),
+            submit: link.submit.get() * f64::from(problem.extras().ubatches),
             h2d: link.h2d.get(),
             h2d_while_cpu: link.h2d_while_cpu.get(),
             overlap_loss: link.overlap_loss,

@@ -74,6 +74,9 @@ struct List {
     pinned: Vec<Bytes>,
     slot: Bytes,
     scratch: Bytes,
+    /// VRAM that one takes that is placed on the CPU and shared with the GPU: for what stays, and in the ring.
+    shared_pinned: Bytes,
+    shared_slot: Bytes,
     /// What one shard takes, on average.
     each: Totals,
     alike: bool,
@@ -135,7 +138,8 @@ impl<'a> Lattice<'a> {
         let n_ffn = self.ffn.len();
         for eighths in [0, 1, 2, 3, 4, 6, 8] {
             let ffn = Part { pinned: 0, streamed: n_ffn * eighths / 8 };
-            let none = attention.streamed + ffn.streamed == 0;
+            let streams = Counts { output, attention, ffn, n_slots: 1 };
+            let none = self.ring(&streams) == Bytes::ZERO;
             for n_slots in if none { &[0][..] } else { &RINGS[..] } {
                 let counts = Counts { output, attention, ffn, n_slots: *n_slots };
                 grid.extend(self.filled(counts));
@@ -225,10 +229,12 @@ impl<'a> Lattice<'a> {
         if scratch == Bytes::ZERO {
             return Bytes::ZERO;
         }
+        scratch += self.problem.waiting_residuals();
         let pinned = self.attention.pinned[counts.attention.pinned as usize]
             + self.ffn.pinned[counts.ffn.pinned as usize];
         let output = if counts.output == Placement::Pinned { output.weights } else { Bytes::ZERO };
-        self.bound.driver + pinned + output + self.ring(counts) + scratch
+        let shared = self.ffn.shared_pinned * u64::from(self.ffn.on_cpu(counts.ffn));
+        self.bound.driver + pinned + shared + output + self.ring(counts) + scratch
     }
 
     fn ring(&self, counts: &Counts) -> Bytes {
@@ -308,25 +314,35 @@ impl List {
         each.scale(1.0 / shards.len().max(1) as f64);
         let slot = shards.iter().map(|&i| prices[i].streaming().slot).max().unwrap_or_default();
         let scratch = shards.iter().map(|&i| problem.shards[i].scratch).max().unwrap_or_default();
-        List { shards, pinned, slot, scratch, each, alike }
+        let shared = shards.iter().filter_map(|&i| prices[i].shared);
+        let shared_pinned = shared.map(|shared| shared.pinned).max().unwrap_or_default();
+        let on_cpu = shards.iter().map(|&i| prices[i].slot(Placement::Cpu));
+        let shared_slot = on_cpu.max().unwrap_or_default();
+        List { shards, pinned, slot, scratch, shared_pinned, shared_slot, each, alike }
     }
 
     fn len(&self) -> u32 {
         self.shards.len() as u32
     }
 
+    fn on_cpu(&self, part: Part) -> u32 {
+        self.len() - part.pinned - part.streamed
+    }
+
     fn slot_if(&self, part: Part) -> Bytes {
-        if part.streamed > 0 { self.slot } else { Bytes::ZERO }
+        let streamed = if part.streamed > 0 { self.slot } else { Bytes::ZERO };
+        let shared = if self.on_cpu(part) > 0 { self.shared_slot } else { Bytes::ZERO };
+        streamed.max(shared)
     }
 
     fn scratch_if(&self, part: Part) -> Bytes {
-        if part.streamed + part.pinned > 0 { self.scratch } else { Bytes::ZERO }
+        let shared = self.on_cpu(part) > 0 && self.shared_pinned + self.shared_slot > Bytes::ZERO;
+        if shared || part.streamed + part.pinned > 0 { self.scratch } else { Bytes::ZERO }
     }
 
     fn totals(&self, part: Part) -> Totals {
-        let on_cpu = self.len() - part.pinned - part.streamed;
         let mut totals = self.each.at(Placement::Cpu);
-        totals.scale(on_cpu.into());
+        totals.scale(self.on_cpu(part).into());
         for (place, n) in [(Placement::Pinned, part.pinned), (Placement::Streamed, part.streamed)] {
             let mut some = self.each.at(place);
             some.scale(n.into());

@@ -38,7 +38,7 @@ pub fn solve(problem: &Problem<'_>) -> Result<Plan, PlanError> {
     }
     let mut search = Search::new(problem, &prices);
     search.run();
-    Ok(search.into_plan())
+    search.into_plan().ok_or(PlanError::BudgetTooSmall { have: problem.vram, need })
 }
 
 /// The least VRAM with which the GPU can do anything: that of one shard alone.
@@ -47,7 +47,7 @@ fn least_need(problem: &Problem<'_>, prices: &[Price]) -> Bytes {
     let alone = problem.shards.iter().zip(prices).skip(1).map(|(shard, price)| {
         shard.scratch + (shard.weights + shard.kv).min(price.streaming().slot)
     });
-    driver + alone.min().unwrap_or_default()
+    driver + problem.waiting_residuals() + alone.min().unwrap_or_default()
 }
 
 /// The plan that a named strategy makes of a problem.
@@ -250,11 +250,12 @@ impl<'a> Search<'a> {
         self.try_layout(layout);
     }
 
-    fn into_plan(self) -> Plan {
-        let (layout, predicted) = self.best.expect("the CPU alone is always tried");
+    /// `None` when nothing fits, as can be where the GPU has a part of each FFN.
+    fn into_plan(self) -> Option<Plan> {
+        let (layout, predicted) = self.best?;
         let arranged = Arranged::of(self.problem, self.prices, &layout);
         let slots = arranged.expect("it was priced").into_slots();
         let vram = vram_use(self.problem, &layout);
-        Plan { layout, slots, vram, predicted }
+        Some(Plan { layout, slots, vram, predicted })
     }
 }

@@ -92,3 +92,35 @@ fn a_pass_beyond_the_limit_is_given_up() {
     assert!(chain.run(&machine(), 0.19).is_none());
     assert!(chain.run(&machine(), 0.21).is_some());
 }
+
+/// A step of the CPU and the GPU at once, the GPU's part being copied.
+fn shared(cpu: f64, gpu: f64) -> Step {
+    Step { cpu, cpu_reads: cpu * 1e9, gpu, streamed: true, ..Step::default() }
+}
+
+#[test]
+fn devices_that_share_a_step_take_the_longer_ones_time() {
+    for (cpu, gpu, expected) in [(1e-2, 4e-3, 1e-2), (4e-3, 1e-2, 1e-2)] {
+        let step = Step { streamed: false, ..shared(cpu, gpu) };
+        about(steady(vec![step; 10], Vec::new(), &machine()).total(), 10.0 * expected);
+    }
+}
+
+#[test]
+fn the_gpus_part_is_copied_while_the_cpu_computes() {
+    // 4e7 bytes take 5 ms beside the CPU, which computes for 10.
+    about(steady(vec![shared(1e-2, 2e-3); 30], copies(30, 4e7, 2), &machine()).total(), 0.3);
+    // 1.6e8 bytes: half of them in the CPU's 10 ms, the rest in another 8.
+    let shares = steady(vec![shared(1e-2, 1e-7); 30], copies(30, 1.6e8, 3), &machine());
+    about(shares.total(), 30.0 * 1.8e-2);
+}
+
+#[test]
+fn one_copy_serves_several_ubatches() {
+    // Copies take 10 ms a shard, the GPU 3 ms an ubatch: 10 ms for one, 12 for four.
+    let of = |ubatches: f64| {
+        steady(vec![gpu(3e-3 * ubatches); 40], copies(40, 1e8, 2), &machine()).total()
+    };
+    about(of(1.0), 40.0 * 1e-2);
+    about(of(4.0), 40.0 * 1.2e-2);
+}

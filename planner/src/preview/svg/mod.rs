@@ -10,10 +10,12 @@ mod timeline;
 use self::canvas::Canvas;
 use self::timeline::{Passes, Race};
 use super::sweep::{Outcome, Preview};
-use super::table::{gib, placed, rate, seconds};
+use super::table::{gib, pass_size, placed, rate, seconds};
+use crate::extras::Extras;
 use crate::forecast::{Method, Setting, TierPlan};
 use crate::model::Pass;
 use crate::plan::{Layout, trace};
+use crate::problem::Problem;
 use crate::strategy::Strategy;
 use crate::typed::tokens;
 
@@ -34,9 +36,10 @@ impl Preview<'_> {
             &Panel {
                 title: "Prompt",
                 words: placed(in_prefill),
-                unit: format!("each {} tokens", tokens(forecast.n_ubatch)),
+                unit: format!("each {} tokens", pass_size(forecast)),
                 tier: &forecast.prefill,
                 pass: forecast.prefill_pass(),
+                extras: forecast.prefill_extras,
             },
         );
         self.panel(
@@ -47,6 +50,7 @@ impl Preview<'_> {
                 unit: "each token".to_owned(),
                 tier: &forecast.decode,
                 pass: forecast.decode_pass(),
+                extras: forecast.decode_extras,
             },
         );
         map::legend(&mut canvas);
@@ -92,18 +96,22 @@ impl Preview<'_> {
 
     /// The passes of a plan beside those of whole layers.
     fn race(&self, setting: &Setting<'_>, panel: &Panel<'_>) -> Race {
-        let passes = |method, layout: &Layout| {
-            Passes::of(|n| {
-                setting.with_problem(panel.pass, method, |problem| trace(problem, layout, n))
-            })
+        let passes = |method, extras, layout: &Layout| {
+            let traced = |n| {
+                let trace = |problem: &Problem<'_>| trace(problem, layout, n);
+                setting.with_problem(panel.pass, method, extras, trace)
+            };
+            Passes::of(traced)
         };
-        let plan = passes(panel.tier.method, &panel.tier.plan.layout);
-        let baseline = self.chosen().baseline.as_ref().and_then(|_| {
-            let method = Method::Strategy(Strategy::WholeLayers);
+        let plan = passes(panel.tier.method, panel.extras, &panel.tier.plan.layout);
+        // Passes of several ubatches are not to be held against passes of one.
+        let comparable = self.chosen().baseline.as_ref().filter(|_| panel.extras.ubatches == 1);
+        let baseline = comparable.and_then(|_| {
+            let (method, none) = (Method::Strategy(Strategy::WholeLayers), Extras::default());
             let made_for = self.chosen().forecast.prefill_pass();
-            let layout = setting
-                .with_problem(made_for, method, |problem| Strategy::WholeLayers.layout(problem))?;
-            Some(passes(method, &layout))
+            let lay_out = |problem: &Problem<'_>| Strategy::WholeLayers.layout(problem);
+            let layout = setting.with_problem(made_for, method, none, lay_out)?;
+            Some(passes(method, none, &layout))
         });
         Race::of(plan, baseline, panel.unit.clone())
     }
@@ -117,4 +125,5 @@ struct Panel<'a> {
     unit: String,
     tier: &'a TierPlan,
     pass: Pass,
+    extras: Extras,
 }

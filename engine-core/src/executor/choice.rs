@@ -1,0 +1,84 @@
+//! Which plan a pass is run with. Each tier has its own, but changing plans copies weights, and that must pay.
+
+use std::collections::HashSet;
+
+use planner::{Bytes, BytesPerSec, Seconds};
+
+use super::placed::{PlacedPlan, Upload};
+
+/// A change of plan for passes of few tokens must pay within so many of them: as many as a short answer has.
+const PASSES_OF_AN_ANSWER: f64 = 64.0;
+
+/// Passes of so few tokens are those of an answer.
+const MOST_TOKENS_OF_AN_ANSWER: u32 = 4;
+
+/// How long passes take under each plan, and what changing plans takes. Seconds.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    /// Most tokens of each plan's passes, rising.
+    n_tokens: Vec<u32>,
+    /// For a pass of each tier, under its own plan and those after it.
+    times: Vec<Vec<Seconds>>,
+    /// From each plan to each.
+    change: Vec<Vec<f64>>,
+}
+
+impl Choice {
+    /// `times` has for each plan the seconds of a pass of its size under it and those after it.
+    pub(super) fn new(plans: &[PlacedPlan], times: &[Vec<Seconds>], h2d: BytesPerSec) -> Choice {
+        let sets: Vec<HashSet<Upload>> =
+            plans.iter().map(|plan| plan.stays.iter().copied().collect()).collect();
+        let change = |from: &HashSet<Upload>, to: &HashSet<Upload>| {
+            let bytes: Bytes = to.difference(from).map(|upload| upload.view.bytes()).sum();
+            (bytes / h2d).get()
+        };
+        Choice {
+            n_tokens: plans.iter().map(|plan| plan.n_tokens).collect(),
+            times: times.to_vec(),
+            change: sets.iter().map(|a| sets.iter().map(|b| change(a, b)).collect()).collect(),
+        }
+    }
+
+    /// The plan for a pass of `n_tokens` that so many like it follow, when the memory is laid out for `current`.
+    ///
+    /// # Panics
+    /// If no plan holds the pass.
+    pub(super) fn plan(&self, n_tokens: u32, n_after: u32, current: Option<usize>) -> usize {
+        let tier = self.n_tokens.iter().position(|most| *most >= n_tokens);
+        let tier = tier.expect("there is a plan for the largest pass");
+        let passes = if n_tokens <= MOST_TOKENS_OF_AN_ANSWER {
+            PASSES_OF_AN_ANSWER
+        } else {
+            1.0 + f64::from(n_after)
+        };
+        let cost = |plan: usize| {
+            let change = current.map_or(0.0, |current| self.change[current][plan]);
+            change + passes * self.times[tier][plan - tier].get()
+        };
+        let plans = tier..self.n_tokens.len();
+        plans.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("there is the tier's own")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changing_plans_must_pay() {
+        let seconds = |all: &[f64]| all.iter().map(|&s| Seconds::new(s)).collect::<Vec<_>>();
+        let choice = Choice {
+            n_tokens: vec![1, 16, 512],
+            times: vec![seconds(&[0.1, 0.2, 0.2]), seconds(&[0.3, 0.4]), seconds(&[2.0])],
+            change: vec![vec![0.0, 1.0, 1.0], vec![1.0, 0.0, 1.0], vec![1.0, 1.0, 0.0]],
+        };
+        // The plan for 16 tokens would save 0.1 s on one pass, and costs 1 s.
+        assert_eq!(choice.plan(10, 0, Some(2)), 2);
+        assert_eq!(choice.plan(10, 20, Some(2)), 1);
+        assert_eq!(choice.plan(10, 0, None), 1);
+        // An answer saves 0.1 s on each of many tokens.
+        assert_eq!(choice.plan(1, 0, Some(2)), 0);
+        // Plans for fewer tokens hold no larger pass.
+        assert_eq!(choice.plan(100, 0, Some(0)), 2);
+    }
+}
