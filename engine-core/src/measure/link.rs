@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use planner::{Bytes, BytesPerSec, Link, Seconds};
 
@@ -30,6 +30,9 @@ const SUBMITS: usize = 64;
 const MATRIX: [u32; 2] = [1024, 4096];
 /// Products handed over at a time.
 const PRODUCTS: usize = 4;
+/// How long a device has nothing to do before work is handed to it, as while the CPU computes a split: threads that wait
+/// for work, and clocks, have gone to sleep by then.
+const REST: Duration = Duration::from_millis(2);
 /// Values of a residual that is handed over.
 const RESIDUAL: u32 = 2048;
 
@@ -228,6 +231,7 @@ fn crossings(
     let submit = apart.less(0.0, SUBMITS as f64).less(together, 1.0);
     let mut residual = vec![0; x.bytes().as_usize()];
     let there_and_back = watch.measure(Figure::Link("handing over"), || {
+        thread::sleep(REST);
         timed(|| {
             let gpu = gpu.backend();
             gpu.write(&x, &residual)?;
