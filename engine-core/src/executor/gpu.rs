@@ -245,8 +245,9 @@ impl Gpu {
         written: &[u32],
     ) -> Res<()> {
         let KvHome::Host(host) = &mut self.kv[layer] else { return Ok(()) };
-        let views = plan.memory.kv[layer];
-        fetch_written(self.backend.as_mut(), &views, written, host, self.ran.as_slice())
+        // The copy of these cells is done as well, then, and lets go of the memory.
+        self.ran.map_or(Ok(()), |ran| self.backend.wait(ran))?;
+        fetch_written(self.backend.as_mut(), &plan.memory.kv[layer], written, host)
     }
 
     /// Reads what was computed.
@@ -268,9 +269,11 @@ impl Gpu {
         self.is_ahead = false;
         self.loading = None;
         self.copies.fill(None);
-        let (ran, copied) = (self.ran.take(), self.copied.take());
+        let copied = self.copied.take();
+        self.ran = None;
+        // Small writes may be under way with nothing submitted after them.
+        let ran = self.backend.submit(&[], &[]).and_then(|fence| self.backend.wait(fence));
         // Copies are waited for, too, where what ran has failed: they still use host memory.
-        let ran = ran.map_or(Ok(()), |fence| self.backend.wait(fence));
         ran.and(copied.map_or(Ok(()), |fence| self.backend.wait(fence)))
     }
 

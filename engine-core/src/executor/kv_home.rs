@@ -42,7 +42,7 @@ pub(super) fn fetch(
     Ok(host)
 }
 
-/// Reads the cells that a pass has written, by their rising runs.
+/// Reads the cells that a pass has written, by their rising runs. Nothing that was submitted may still write them.
 ///
 /// # Panics
 /// If the memory is in use.
@@ -51,7 +51,6 @@ pub(super) fn fetch_written(
     layer: &KvViews,
     written: &[u32],
     host: &mut Arc<HostRegion>,
-    after: &[Fence],
 ) -> Res<()> {
     let bytes = writable(host);
     for run in written.chunk_by(|a, b| a + 1 == *b) {
@@ -60,7 +59,7 @@ pub(super) fn fetch_written(
             let offset = view.offset + skipped;
             let rows = View { offset, shape: [run.len() as u32, view.columns()], ..view };
             let start = start + skipped.as_usize();
-            backend.read(&rows, &mut bytes[start..][..rows.bytes().as_usize()], after)?;
+            backend.read(&rows, &mut bytes[start..][..rows.bytes().as_usize()], &[])?;
         }
     }
     Ok(())
