@@ -28,6 +28,7 @@ mod stats;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tokenizer;
+pub mod trace;
 pub mod weights;
 
 pub use cancel::Cancel;

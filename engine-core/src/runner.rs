@@ -27,6 +27,16 @@ impl Runner {
         Runner { executor, cells, limits, n_vocab, logits: Vec::new() }
     }
 
+    /// What runs the passes.
+    pub(crate) fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// What runs the passes.
+    pub(crate) fn executor_mut(&mut self) -> &mut Executor {
+        &mut self.executor
+    }
+
     /// Tokens of `seq` that were run.
     pub(crate) fn len(&self, seq: SeqId) -> usize {
         self.cells.len(seq)

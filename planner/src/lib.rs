@@ -40,7 +40,8 @@ pub use format::Format;
 pub use model::{Ffn, Formats, Model, ModelShape, Pass, Window};
 pub use placement::{Placement, Tier};
 pub use plan::{
-    Bottleneck, Layout, Plan, Prediction, Resident, VramUse, predict, predict_plan, trace, vram_use,
+    Bottleneck, Layout, Plan, Prediction, Resident, VramUse, predict, predict_plan, trace,
+    trace_plan, vram_use,
 };
 pub use problem::{Problem, Runtime};
 pub use profile::{

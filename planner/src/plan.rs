@@ -144,6 +144,16 @@ pub fn trace(problem: &Problem<'_>, layout: &Layout, n: usize) -> Vec<Span> {
     arranged.chain(problem, &prices).spans(problem.machine, n)
 }
 
+/// What is busy when during a pass of a plan that follows one like it, from the pass's start on.
+///
+/// # Panics
+/// As [`predict`].
+pub fn trace_plan(problem: &Problem<'_>, plan: &Plan) -> Vec<Span> {
+    let prices = Price::all(problem);
+    let arranged = Arranged::with_slots(&plan.layout, plan.slots.clone());
+    arranged.chain(problem, &prices).steady_spans(problem.machine)
+}
+
 /// VRAM that a layout takes.
 pub fn vram_use(problem: &Problem<'_>, layout: &Layout) -> VramUse {
     let mut used = VramUse { slots: layout.ring, ..VramUse::default() };

@@ -1,5 +1,7 @@
 //! The pieces a model is cut into, below the layer, and what one of them costs in one pass.
 
+use std::fmt;
+
 use crate::cost::OpCost;
 use crate::units::Bytes;
 
@@ -20,6 +22,17 @@ pub enum Shard {
     },
     /// Final norm and output matrix.
     Output,
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shard::Embedding => f.write_str("embedding"),
+            Shard::Attention { layer } => write!(f, "attention {layer}"),
+            Shard::Ffn { layer } => write!(f, "FFN {layer}"),
+            Shard::Output => f.write_str("output"),
+        }
+    }
 }
 
 impl Shard {

@@ -116,6 +116,19 @@ impl Chain {
         (steady.total() < limit).then_some(Passes { first, steady })
     }
 
+    /// What is busy when during the second pass, from its start on.
+    pub(crate) fn steady_spans(&self, machine: &MachineProfile) -> Vec<Span> {
+        let passes = self.run(machine, f64::INFINITY).expect("any time is below that");
+        let start = passes.first.total();
+        let later = self.spans(machine, 2).into_iter().filter(|span| span.end > start);
+        let shifted = later.map(|span| Span {
+            start: (span.start - start).max(0.0),
+            end: span.end - start,
+            ..span
+        });
+        shifted.collect()
+    }
+
     /// What was busy when during the first `n` passes.
     pub(crate) fn spans(&self, machine: &MachineProfile, n: usize) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();

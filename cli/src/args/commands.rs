@@ -24,6 +24,12 @@ pub(crate) struct RunArgs {
     /// Print one JSON object at the end instead of streaming text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Say at the end which plans were used and where time went
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Write what ran when, and what was predicted, for chrome://tracing or ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) answer: AnswerArgs,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Results as tables for people and JSON for programs. Knows no files and no flags.
 
 mod answer;
+mod explain;
 mod metadata;
 mod perplexity;
 mod profile;
@@ -12,6 +13,7 @@ use comfy_table::{CellAlignment, Row, Table, presets};
 use serde::Serialize;
 
 pub(crate) use self::answer::{AnswerReport, explain};
+pub(crate) use self::explain::Explanation;
 pub(crate) use self::metadata::MetadataValue;
 pub(crate) use self::perplexity::PerplexityReport;
 pub(crate) use self::profile::ProfileReport;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use planner::{Seconds, TierPlan};
+use planner::{Seconds, Span, TierPlan};
 
 use super::options::EngineOptions;
 use super::placing::{Planned, Vram};
@@ -16,11 +16,12 @@ use crate::planned::PlannedModel;
 use crate::runner::Runner;
 use crate::session::Session;
 use crate::tokenizer::Tokenizer;
+use crate::trace::{Trace, TracedPass};
 use crate::weights::ModelFiles;
 
 /// A loaded model.
 pub struct Engine {
-    config: ModelConfig,
+    model: PlannedModel,
     planned: Option<Planned>,
     tokenizer: Tokenizer,
     runner: Runner,
@@ -70,7 +71,7 @@ impl Engine {
         }
         Ok(Engine {
             runner: Runner::new(executor, &subject.model.config, limits),
-            config: subject.model.config.clone(),
+            model,
             planned,
             tokenizer,
             need,
@@ -86,7 +87,7 @@ impl Engine {
 
     /// Hyperparameters of the model.
     pub fn config(&self) -> &ModelConfig {
-        &self.config
+        &self.model.model().config
     }
 
     /// The model's tokenizer.
@@ -109,9 +110,28 @@ impl Engine {
         self.planned.as_ref().map_or(&[], |planned| &planned.tiers)
     }
 
-    /// VRAM; none without a GPU.
+    /// VRAM as it is now; none without a GPU.
     pub fn vram(&self) -> Option<Vram> {
-        self.planned.as_ref().map(Planned::vram)
+        let laid_out = self.runner.executor().laid_out();
+        self.planned.as_ref().map(|planned| planned.vram(laid_out))
+    }
+
+    /// Traces from now on what runs. That takes a little time and memory for each split.
+    pub fn trace(&mut self) {
+        self.runner.executor_mut().trace();
+    }
+
+    /// What was traced; empty if that was not asked for. Ends the trace.
+    ///
+    /// # Errors
+    /// A device failure.
+    pub fn take_trace(&mut self) -> Result<Trace, EngineError> {
+        Ok(self.runner.executor_mut().take_trace()?)
+    }
+
+    /// What was predicted for a traced pass, and what is busy when in it; none without a GPU.
+    pub fn predicted(&self, pass: &TracedPass) -> Option<(Seconds, Vec<Span>)> {
+        Some(self.planned.as_ref()?.predicted(&self.model, self.n_ctx, pass.plan?, pass))
     }
 
     /// How long loading took.

@@ -1,8 +1,9 @@
 //! Where work is done: the plans of an engine with a GPU.
 
 use planner::{
-    Bytes, BytesPerSec, MachineProfile, Method, SavedPlan, Seconds, Setting, Switches, Tier,
-    TierPlan, VramUse, plan_tiers, tier_times,
+    Bytes, BytesPerSec, MachineProfile, Method, Model, Pass, Problem, Runtime, SavedPlan, Seconds,
+    Setting, Span, Switches, Tier, TierPlan, VramUse, plan_tiers, predict_plan, tier_times,
+    trace_plan,
 };
 
 use crate::backend::Backend;
@@ -10,6 +11,7 @@ use crate::error::EngineError;
 use crate::executor::GpuPlans;
 use crate::planned::PlannedModel;
 use crate::scratch::PassLimits;
+use crate::trace::TracedPass;
 
 /// How work is placed on a GPU.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,8 +42,8 @@ pub(super) struct Planned {
     pub(super) tiers: Vec<TierPlan>,
     /// Seconds of a pass of each tier under its own plan and those after it.
     pub(super) times: Vec<Vec<Seconds>>,
-    /// Rate of copies to the GPU.
-    pub(super) h2d: BytesPerSec,
+    /// The machine that they are for.
+    machine: MachineProfile,
 }
 
 /// VRAM of an engine.
@@ -51,23 +53,45 @@ pub struct Vram {
     pub budget: Bytes,
     /// What is taken, from load on: as much as the largest plan needs.
     pub taken: Bytes,
-    /// What the plan for one token at a time has in it.
+    /// Of it, what the plan in use has in it.
     pub holds: VramUse,
 }
 
 impl Planned {
-    /// VRAM by what it holds.
-    pub(super) fn vram(&self) -> Vram {
+    /// VRAM by what it holds when it is laid out for one of the plans.
+    pub(super) fn vram(&self, laid_out: Option<usize>) -> Vram {
         let totals = self.tiers.iter().map(|plan| plan.plan.vram.total());
-        let holds = self.tiers.first().map(|plan| plan.plan.vram).unwrap_or_default();
+        let holds = laid_out.map(|plan| self.tiers[plan].plan.vram).unwrap_or_default();
         Vram { budget: self.budget, taken: totals.max().unwrap_or_default(), holds }
+    }
+
+    /// What was predicted for a pass under one of the plans.
+    pub(super) fn predicted(
+        &self,
+        model: &PlannedModel,
+        n_ctx: u32,
+        plan: usize,
+        pass: &TracedPass,
+    ) -> (Seconds, Vec<Span>) {
+        let TracedPass { n_tokens, n_kv, .. } = *pass;
+        let shards = model.shards(Pass { n_tokens, n_outputs: 1, n_kv, n_ctx });
+        let problem = Problem {
+            shards: &shards,
+            machine: &self.machine,
+            vram: self.budget,
+            residual: model.residual(n_tokens),
+            runtime: Runtime::Baton,
+        };
+        let plan = &self.tiers[plan].plan;
+        (predict_plan(&problem, plan).seconds, trace_plan(&problem, plan))
     }
 
     /// The plans, with the budget without what the driver takes.
     pub(super) fn for_gpu(&self) -> GpuPlans<'_> {
         let driver = self.tiers.iter().map(|plan| plan.plan.vram.driver).max();
         let budget = self.budget.saturating_sub(driver.unwrap_or_default());
-        GpuPlans { tiers: &self.tiers, times: &self.times, h2d: self.h2d, budget }
+        let h2d = self.machine.gpu.as_ref().map_or(BytesPerSec::new(1.0), |gpu| gpu.link.h2d);
+        GpuPlans { tiers: &self.tiers, times: &self.times, h2d, budget }
     }
 }
 
@@ -91,7 +115,6 @@ impl Placing {
             found: limits.n_tokens,
             range: "at most 2048 tokens where a GPU takes part",
         })?;
-        let h2d = profile.link.h2d;
         let budget = self.vram.unwrap_or(memory.free);
         let switches = Switches::default();
         let mut setting = Setting { model, machine: &machine, vram: budget, switches };
@@ -103,7 +126,7 @@ impl Placing {
             }
         };
         let times = tier_times(&setting, limits.n_cells, &tiers);
-        Ok(Planned { budget: setting.vram, tiers, times, h2d })
+        Ok(Planned { budget: setting.vram, tiers, times, machine })
     }
 }
 
@@ -114,7 +137,7 @@ fn tiers_of(
     limits: PassLimits,
     largest: Tier,
 ) -> Result<Vec<TierPlan>, EngineError> {
-    let n_layer = planner::Model::n_layer(model);
+    let n_layer = model.n_layer();
     let last = saved.tiers.last().map(|last| last.tier);
     let fits = saved.n_layer == n_layer && saved.n_ctx == limits.n_cells && last >= Some(largest);
     if !fits {

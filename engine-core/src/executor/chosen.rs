@@ -13,6 +13,7 @@ use crate::scratch::Place;
 /// Where the router and the norms of a group lie, and where its chosen experts go.
 #[derive(Debug, Clone)]
 pub(super) struct ChosenExperts {
+    shard: usize,
     /// Everything but the experts; needed before they are chosen.
     pub(super) first: Vec<Upload>,
     /// Where the experts begin.
@@ -28,28 +29,33 @@ pub(super) struct Brought {
 }
 
 impl ChosenExperts {
+    /// The group that is the shard at this place in running order.
+    ///
     /// # Panics
-    /// If the shard is no group of experts.
-    pub(super) fn new(model: &Model, shard: Shard, start: Place) -> ChosenExperts {
-        let Shard::Ffn { layer } = shard else { panic!("{shard:?} has no experts") };
-        let ffn = &model.tensors.layers[layer as usize].ffn;
+    /// If that is no group of experts.
+    pub(super) fn new(model: &Model, shard: usize, start: Place) -> ChosenExperts {
+        let layer = match Shard::all(model.config.n_layer())[shard] {
+            Shard::Ffn { layer } => &model.tensors.layers[layer as usize],
+            other => panic!("{other:?} has no experts"),
+        };
+        let ffn = &layer.ffn;
         let Network::Experts { router, experts } = &ffn.network else {
-            panic!("{shard:?} has no experts")
+            panic!("shard {shard} has no experts")
         };
         let others: Vec<StoredMatrix> =
             [ffn.norm, *router].into_iter().chain(ffn.post_norm).collect();
-        let Laid { uploads, end, .. } = lay_out(&others, start);
-        ChosenExperts { first: uploads, experts: end, stored: experts.clone() }
+        let Laid { uploads, end, .. } = lay_out(shard, &others, start);
+        ChosenExperts { shard, first: uploads, experts: end, stored: experts.clone() }
     }
 
     /// The room that passes of so many tokens need, whatever they choose.
-    pub(super) fn room(model: &Model, shard: Shard, n_tokens: u32) -> Bytes {
+    pub(super) fn room(model: &Model, shard: usize, n_tokens: u32) -> Bytes {
         let group = ChosenExperts::new(model, shard, Place::NOWHERE);
         let FfnConfig::Experts(config) = model.config.ffn else {
             panic!("a group of experts is of a model with experts")
         };
         let n_chosen = u64::from(config.n_expert.min(config.n_used.saturating_mul(n_tokens)));
-        let one = lay_out(&group.one(0), Place::NOWHERE).end.offset;
+        let one = lay_out(shard, &group.one(0), Place::NOWHERE).end.offset;
         group.experts.offset + one * n_chosen
     }
 
@@ -75,7 +81,7 @@ impl ChosenExperts {
         let mut uploads = Vec::with_capacity(3 * chosen.len());
         let mut next = self.experts;
         for &expert in chosen {
-            let laid = lay_out(&self.one(expert), next);
+            let laid = lay_out(self.shard, &self.one(expert), next);
             next = laid.end;
             for (group, view) in views.iter_mut().zip(&laid.views) {
                 group[expert] = *view;

@@ -1,9 +1,9 @@
 //! The GPU's memory from pass to pass: the plan it is laid out for, what lies in it, and the copies under way.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use planner::{Bytes, Placement, TierPlan};
+use planner::{Bytes, Lane, Placement, TierPlan};
 
 use super::cpu::Cpu;
 use super::inputs::write_all_inv_freq;
@@ -11,7 +11,7 @@ use super::kv_home::{KvHome, fetch, fetch_written, store, upload};
 use super::placed::{Blueprint, PlacedPlan, Upload};
 use super::{SetupError, Subject};
 use crate::arena::{Needs, arrange};
-use crate::backend::{Backend, Fence, HostRegion, HostSlice, Res};
+use crate::backend::{Backend, Fence, FenceSpan, HostRegion, HostSlice, Res};
 use crate::model::ModelConfig;
 use crate::op::{Op, View};
 use crate::schedule::Device;
@@ -22,6 +22,15 @@ pub(super) struct Host<'a> {
     pub(super) config: &'a ModelConfig,
     /// Cells in use of each group of layers.
     pub(super) used: &'a [u32],
+}
+
+/// What a fence stands for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Labelled {
+    pub(super) fence: Fence,
+    pub(super) lane: Lane,
+    /// The first shard of the work.
+    pub(super) shard: usize,
 }
 
 /// A GPU with an arena for some plans.
@@ -45,6 +54,8 @@ pub(super) struct Gpu {
     ran: Option<Fence>,
     /// What the next submission must wait for besides its own copy.
     loading: Option<Fence>,
+    /// What each fence stands for, while work is traced.
+    labels: Option<Vec<Labelled>>,
 }
 
 impl Gpu {
@@ -84,6 +95,7 @@ impl Gpu {
             is_ahead: false,
             ran: None,
             loading: None,
+            labels: None,
         };
         Ok((gpu, placed.collect()))
     }
@@ -179,21 +191,27 @@ impl Gpu {
             let views = plan.memory.kv[layer];
             let n_cells = used[views.group];
             let after = self.ran.as_slice();
-            last = upload(self.backend.as_mut(), host, &views, n_cells, after)?.or(last);
+            let cells = upload(self.backend.as_mut(), host, &views, n_cells, after)?;
+            if let Some(fence) = cells {
+                self.label(fence, Lane::Copy, plan.schedule.copies[copy]);
+            }
+            last = cells.or(last);
             self.copied = last;
         }
         self.copies[copy] = last;
         Ok(())
     }
 
-    /// Runs ops that need what copy number `copy` brings, if one is named.
-    pub(super) fn submit(&mut self, ops: &[Op], copy: Option<usize>) -> Res<()> {
+    /// Runs the ops of shards from `shard` on, which need what copy number `copy` brings, if one is named.
+    pub(super) fn submit(&mut self, shard: usize, ops: &[Op], copy: Option<usize>) -> Res<()> {
         if ops.is_empty() {
             return Ok(());
         }
         let after: Vec<Fence> =
             self.loading.into_iter().chain(copy.and_then(|copy| self.copies[copy])).collect();
-        self.ran = Some(self.backend.submit(ops, &after)?);
+        let ran = self.backend.submit(ops, &after)?;
+        self.label(ran, Lane::Gpu, shard);
+        self.ran = Some(ran);
         self.loading = None;
         Ok(())
     }
@@ -215,11 +233,11 @@ impl Gpu {
         self.load(&group.first)?;
         let n_first = ops.iter().take_while(|op| !matches!(op, Op::MatMulExperts(_))).count();
         let (first, rest) = ops.split_at_mut(n_first);
-        self.submit(first, None)?;
+        self.submit(shard, first, None)?;
         let brought = group.bring(&self.read_numbers(&routed)?);
         self.load(&brought.uploads)?;
         brought.point(rest);
-        self.submit(rest, None)
+        self.submit(shard, rest, None)
     }
 
     /// Copies what the next submission needs.
@@ -277,12 +295,42 @@ impl Gpu {
         ran.and(copied.map_or(Ok(()), |fence| self.backend.wait(fence)))
     }
 
-    fn upload(&mut self, Upload { stored, view }: &Upload) -> Res<Fence> {
+    /// Traces from now on what the GPU does.
+    pub(super) fn trace(&mut self) {
+        self.backend.note_spans(true);
+        self.labels = Some(Vec::new());
+    }
+
+    /// What was traced so far; waits until it is done.
+    pub(super) fn take_traced(&mut self) -> Res<Vec<(Labelled, FenceSpan)>> {
+        self.settle()?;
+        let spans = self.backend.take_spans();
+        let spans: HashMap<Fence, FenceSpan> =
+            spans.into_iter().map(|span| (span.fence, span)).collect();
+        let labels = self.labels.take().unwrap_or_default();
+        self.backend.note_spans(false);
+        let known = |label: Labelled| Some((label, *spans.get(&label.fence)?));
+        Ok(labels.into_iter().filter_map(known).collect())
+    }
+
+    /// When what was submitted last is done.
+    pub(super) fn ran(&self) -> Option<Fence> {
+        self.ran
+    }
+
+    fn label(&mut self, fence: Fence, lane: Lane, shard: usize) {
+        if let Some(labels) = &mut self.labels {
+            labels.push(Labelled { fence, lane, shard });
+        }
+    }
+
+    fn upload(&mut self, Upload { shard, stored, view }: &Upload) -> Res<Fence> {
         let start = stored.offset.as_usize();
         let range = start..start + stored.bytes().as_usize();
         let slice = HostSlice::new(self.files[stored.region].clone(), range);
         let slice = slice.expect("tensors were checked to lie inside their file");
         let fence = self.backend.upload(slice, view, self.ran.as_slice())?;
+        self.label(fence, Lane::Copy, *shard);
         self.copied = Some(fence);
         Ok(fence)
     }

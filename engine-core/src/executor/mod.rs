@@ -10,6 +10,9 @@ mod kv_home;
 mod memory;
 mod pass;
 mod placed;
+mod recorder;
+
+use std::time::Instant;
 
 use planner::{Bytes, BytesPerSec, Seconds, TierPlan};
 use thiserror::Error;
@@ -23,6 +26,7 @@ use self::gpu::{Gpu, Host};
 use self::inputs::write_all_inv_freq;
 use self::pass::{GpuSide, Pass, Work};
 use self::placed::PlacedPlan;
+use self::recorder::Recorder;
 use crate::backend::{Backend, BackendError};
 use crate::batch::PassInputs;
 use crate::cancel::Cancel;
@@ -30,6 +34,7 @@ use crate::kv::KvGroups;
 use crate::model::{Model, ModelConfig, Shard};
 use crate::schedule::Schedule;
 use crate::scratch::PassLimits;
+use crate::trace::Trace;
 use crate::weights::{DType, Weights};
 
 /// Why a pass did not give logits.
@@ -82,6 +87,8 @@ pub struct Executor {
     gpu: Option<Planned>,
     /// Cells of each group of layers that have been written at least once: those before this one.
     used: Vec<u32>,
+    /// While what runs is traced.
+    recorder: Option<Recorder>,
     /// Reused from pass to pass.
     work: Work,
 }
@@ -128,6 +135,7 @@ impl Executor {
             shards,
             cpu,
             gpu: None,
+            recorder: None,
             work: Work::default(),
         })
     }
@@ -187,11 +195,13 @@ impl Executor {
         cancel: &Cancel,
         logits: &mut Vec<f32>,
     ) -> Result<(), ExecutorError> {
-        let size = inputs.size();
+        let (size, start) = (inputs.size(), Instant::now());
+        let mut chosen = None;
         let mut schedule = &self.all_cpu;
         let mut gpu = None;
         if let Some(Planned { gpu: device, plans, choice }) = &mut self.gpu {
             let index = choice.plan(size.n_tokens, n_after, device.laid_out());
+            chosen = Some(index);
             let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
             let plan = &plans[index];
             device.lay_out(index, plan, host)?;
@@ -207,8 +217,35 @@ impl Executor {
             inputs,
             used: &self.used,
             cancel,
+            recorder: self.recorder.as_mut(),
             work: &mut self.work,
         };
-        pass.run(schedule, logits)
+        pass.run(schedule, logits)?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.pass(size, chosen, start);
+        }
+        Ok(())
+    }
+
+    /// The plan that the GPU's memory is laid out for.
+    pub fn laid_out(&self) -> Option<usize> {
+        self.gpu.as_ref()?.gpu.laid_out()
+    }
+
+    /// Traces from now on what runs.
+    pub fn trace(&mut self) {
+        self.recorder = Some(Recorder::new());
+        if let Some(planned) = &mut self.gpu {
+            planned.gpu.trace();
+        }
+    }
+
+    /// What was traced, or nothing if that was not asked for. Ends the trace, and waits for what is under way.
+    ///
+    /// # Errors
+    /// A device failure.
+    pub fn take_trace(&mut self) -> Result<Trace, BackendError> {
+        let gpu = self.gpu.as_mut().map(|planned| &mut planned.gpu);
+        self.recorder.take().map_or(Ok(Trace::default()), |recorder| recorder.finish(gpu))
     }
 }

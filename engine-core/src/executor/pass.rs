@@ -1,10 +1,13 @@
 //! One pass: inputs to the devices, the steps in order, logits back.
 
+use std::time::Instant;
+
 use super::ExecutorError;
 use super::cpu::Cpu;
 use super::gpu::Gpu;
 use super::inputs::write_inputs;
 use super::placed::PlacedPlan;
+use super::recorder::Recorder;
 use crate::backend::BackendError;
 use crate::batch::PassInputs;
 use crate::cancel::Cancel;
@@ -34,6 +37,7 @@ pub(super) struct Pass<'a> {
     /// Cells in use of each group of layers, those of this pass among them.
     pub(super) used: &'a [u32],
     pub(super) cancel: &'a Cancel,
+    pub(super) recorder: Option<&'a mut Recorder>,
     pub(super) work: &'a mut Work,
 }
 
@@ -67,9 +71,15 @@ impl Pass<'_> {
                     let GpuSide { gpu, plan, .. } = self.gpu.as_mut().expect(GPU);
                     gpu.start_copy(plan, *copy, self.used)?;
                 }
-                Step::Handoff { to, before } => self.hand_over(*to, *before)?,
-                Step::Run(split) if self.cancel.is_cancelled() => {
-                    let _ = split;
+                Step::Handoff { to, before } => {
+                    let start = Instant::now();
+                    self.hand_over(*to, *before)?;
+                    if let Some(recorder) = &mut self.recorder {
+                        let ran = self.gpu.as_ref().and_then(|side| side.gpu.ran());
+                        recorder.handoff(*before, ran.filter(|_| *to == Device::Cpu), start);
+                    }
+                }
+                Step::Run(_) if self.cancel.is_cancelled() => {
                     return Err(ExecutorError::Cancelled);
                 }
                 Step::Run(split) => match split.device {
@@ -115,6 +125,7 @@ impl Pass<'_> {
             pass: &self.cpu_views,
         };
         let many = self.cpu_views.residual.rows() > LARGEST_UNDIVIDED_PASS;
+        let start = Instant::now();
         for shards in shards.chunks(if many { 1 } else { shards.len().max(1) }) {
             if self.cancel.is_cancelled() {
                 return Err(ExecutorError::Cancelled);
@@ -122,6 +133,9 @@ impl Pass<'_> {
             let ops = lower(&lowering, shards, &mut self.work.ops);
             let fence = self.cpu.backend.submit(ops, &[])?;
             self.cpu.backend.wait(fence)?;
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.cpu(split.shards.start, start);
         }
         Ok(())
     }
@@ -137,10 +151,10 @@ impl Pass<'_> {
         let ops = lower(&lowering, &self.shards[split.shards.clone()], &mut self.work.ops);
         let first = split.shards.start;
         match split.source {
-            Source::Resident => gpu.submit(ops, None)?,
+            Source::Resident => gpu.submit(first, ops, None)?,
             Source::Chosen => gpu.submit_chosen(plan, first, ops)?,
             Source::Copied(copy) => {
-                gpu.submit(ops, Some(copy))?;
+                gpu.submit(first, ops, Some(copy))?;
                 if let Shard::Attention { layer } = self.shards[first] {
                     let group = plan.memory.kv[layer as usize].group;
                     let written = &self.inputs.cells[group].written;

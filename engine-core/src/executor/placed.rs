@@ -19,6 +19,8 @@ use crate::weights::DType;
 /// A tensor of the model's files and its place in VRAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Upload {
+    /// The shard that it is for, by its place in running order.
+    pub(super) shard: usize,
     pub(super) stored: StoredMatrix,
     pub(super) view: View,
 }
@@ -160,7 +162,7 @@ impl<'a> Blueprint<'a> {
         let streamed = self.shards.iter().zip(&plan.layout.placements).enumerate();
         let chosen = streamed
             .filter(|(i, (_, placement))| **placement == Placement::Streamed && without_slot(*i));
-        let rooms = chosen.map(|(_, (&shard, _))| ChosenExperts::room(self.model, shard, n_tokens));
+        let rooms = chosen.map(|(i, _)| ChosenExperts::room(self.model, i, n_tokens));
         rooms.max().unwrap_or_default()
     }
 }
@@ -209,7 +211,7 @@ impl Placing<'_> {
             let output = self.by_shard.last().and_then(|views| views.last());
             return vec![*output.expect("an embedding without a place is the output's matrix")];
         };
-        let Laid { views, uploads, .. } = lay_out(&self.stored(i), self.at(offset));
+        let Laid { views, uploads, .. } = lay_out(i, &self.stored(i), self.at(offset));
         self.stays.extend(uploads);
         views
     }
@@ -221,7 +223,7 @@ impl Placing<'_> {
         let stored = self.stored(i);
         let copied: Vec<StoredMatrix> = stored.iter().copied().filter(|t| !is_kept(t)).collect();
         let start = self.at(self.places.ring + self.chosen_room + slot.offset);
-        let Laid { uploads, end, .. } = lay_out(&copied, start);
+        let Laid { uploads, end, .. } = lay_out(i, &copied, start);
         let kv = match self.blueprint.shards[i] {
             Shard::Attention { layer } => Some(layer as usize),
             Shard::Embedding | Shard::Ffn { .. } | Shard::Output => None,
@@ -245,14 +247,14 @@ impl Placing<'_> {
         let resident = self.plan.layout.resident.iter().filter(|tensor| tensor.shard == i);
         let uploads = resident.flat_map(|tensor| {
             let offset = self.places.items[&Item::Product(i, tensor.tensor)];
-            lay_out(&products[tensor.tensor], self.at(offset)).uploads
+            lay_out(i, &products[tensor.tensor], self.at(offset)).uploads
         });
         uploads.collect()
     }
 
     fn chosen(&mut self, i: usize) -> Vec<View> {
-        let (model, shard) = (self.blueprint.model, self.blueprint.shards[i]);
-        let experts = ChosenExperts::new(model, shard, self.at(self.places.ring));
+        let model = self.blueprint.model;
+        let experts = ChosenExperts::new(model, i, self.at(self.places.ring));
         let views = self.stored(i).iter().map(|stored| experts.view(stored)).collect();
         self.chosen.insert(i, experts);
         views
@@ -266,11 +268,11 @@ pub(super) struct Laid {
     pub(super) end: Place,
 }
 
-pub(super) fn lay_out(tensors: &[StoredMatrix], start: Place) -> Laid {
+pub(super) fn lay_out(shard: usize, tensors: &[StoredMatrix], start: Place) -> Laid {
     let mut layout = Layout::new(start);
     let place =
         |stored: &StoredMatrix| layout.place(stored.shape[0], stored.shape[1], stored.dtype);
     let views: Vec<View> = tensors.iter().map(place).collect();
-    let uploads = tensors.iter().zip(&views).map(|(&stored, &view)| Upload { stored, view });
+    let uploads = tensors.iter().zip(&views).map(|(&stored, &view)| Upload { shard, stored, view });
     Laid { uploads: uploads.collect(), end: Place { offset: layout.end(), ..start }, views }
 }

@@ -13,5 +13,6 @@ mod table;
 mod what_if;
 
 pub use json::PREVIEW_SCHEMA;
+pub use strip::plan_strip;
 pub use sweep::{Cell, Outcome, Preview, Question, Sweep, usual_budgets};
 pub use what_if::{Variation, WhatIf, what_if};

@@ -133,15 +133,21 @@ fn strips(outcome: &Outcome, ffn: &str, colour: bool) -> String {
         let _ = writeln!(text, "  {words}");
         text.push_str(&strip(tier, ffn, colour, &mut used));
     }
+    text + &legend(&used, colour)
+}
+
+/// One plan, layer by layer, and what the marks mean.
+pub fn plan_strip(tier: &TierPlan, colour: bool) -> String {
+    let mut used = Vec::new();
+    let text = strip(tier, "FFN", colour, &mut used);
+    text + &legend(&used, colour)
+}
+
+fn legend(used: &[Mark], colour: bool) -> String {
     let meanings = Mark::ALL.into_iter().filter(|mark| used.contains(mark));
     let meanings: Vec<String> =
         meanings.map(|mark| format!("{} {}", paint(&[mark], colour), mark.meaning())).collect();
-    let _ = writeln!(
-        text,
-        "\n  {}   (a sign for each layer, the first one left)",
-        meanings.join("   ")
-    );
-    text
+    format!("\n  {}   (a sign for each layer, the first one left)\n", meanings.join("   "))
 }
 
 /// The bottleneck with its share of the pass.
