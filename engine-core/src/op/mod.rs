@@ -6,6 +6,7 @@
 mod count;
 mod kinds;
 mod view;
+mod views;
 
 pub use kinds::{
     Activation, Add, AddBias, Attention, CombineExperts, GatherRows, Glu, MatMul, MatMulExperts,
