@@ -7,7 +7,7 @@ use planner::{Bytes, Lane, Placement, TierPlan};
 
 use super::cpu::Cpu;
 use super::inputs::write_all_inv_freq;
-use super::kv_home::{KvHome, fetch, fetch_written, store, upload};
+use super::kv_home::{KvHome, fetch, fetch_written, slices, store};
 use super::placed::{Blueprint, PlacedPlan, Upload};
 use super::{SetupError, Subject};
 use crate::arena::{Needs, arrange};
@@ -144,25 +144,24 @@ impl Gpu {
 
     /// Moves KV cells from host memory to where attention is.
     fn put_in_kv(&mut self, plan: &PlacedPlan, cpu: &mut Cpu, used: &[u32]) -> Res<()> {
-        for (layer, home) in self.kv.iter_mut().enumerate() {
-            let KvHome::Host(host) = &*home else { continue };
+        for layer in 0..self.kv.len() {
+            let KvHome::Host(host) = &self.kv[layer] else { continue };
             let wanted = plan.memory.kv[layer];
             let n_cells = used[wanted.group];
-            match plan.attention[layer] {
+            self.kv[layer] = match plan.attention[layer] {
                 Placement::Streamed => continue,
                 Placement::Cpu => {
-                    let views = cpu.memory.kv[layer];
-                    store(cpu.backend.as_mut(), host, &views, n_cells)?;
-                    *home = KvHome::Cpu;
+                    store(cpu.backend.as_mut(), host, &cpu.memory.kv[layer], n_cells)?;
+                    KvHome::Cpu
                 }
                 Placement::Pinned => {
-                    let backend = self.backend.as_mut();
-                    let last = upload(backend, host, &wanted, n_cells, &[])?;
-                    self.copied = last.or(self.copied);
-                    self.loading = last.or(self.loading);
-                    *home = KvHome::Vram(wanted);
+                    for (cells, view) in slices(host, &wanted, n_cells) {
+                        // Attention comes first in its layer, after the embedding.
+                        self.loading = Some(self.copy(1 + 2 * layer, cells, &view)?);
+                    }
+                    KvHome::Vram(wanted)
                 }
-            }
+            };
         }
         Ok(())
     }
@@ -189,14 +188,9 @@ impl Gpu {
             && let KvHome::Host(host) = &self.kv[layer]
         {
             let views = plan.memory.kv[layer];
-            let n_cells = used[views.group];
-            let after = self.ran.as_slice();
-            let cells = upload(self.backend.as_mut(), host, &views, n_cells, after)?;
-            if let Some(fence) = cells {
-                self.label(fence, Lane::Copy, plan.schedule.copies[copy]);
+            for (cells, view) in slices(host, &views, used[views.group]) {
+                last = Some(self.copy(plan.schedule.copies[copy], cells, &view)?);
             }
-            last = cells.or(last);
-            self.copied = last;
         }
         self.copies[copy] = last;
         Ok(())
@@ -263,8 +257,10 @@ impl Gpu {
         written: &[u32],
     ) -> Res<()> {
         let KvHome::Host(host) = &mut self.kv[layer] else { return Ok(()) };
-        // The copy of these cells is done as well, then, and lets go of the memory.
-        self.ran.map_or(Ok(()), |ran| self.backend.wait(ran))?;
+        // With what ran the copies that it needed are done: only then does nothing else hold the memory.
+        if let Some(ran) = self.ran {
+            self.backend.wait(ran)?;
+        }
         fetch_written(self.backend.as_mut(), &plan.memory.kv[layer], written, host)
     }
 
@@ -285,14 +281,14 @@ impl Gpu {
     /// Waits for all that is under way, and forgets the copies that were made ahead.
     pub(super) fn settle(&mut self) -> Res<()> {
         self.is_ahead = false;
-        self.loading = None;
         self.copies.fill(None);
-        let copied = self.copied.take();
-        self.ran = None;
-        // Small writes may be under way with nothing submitted after them.
+        // What was written has no fence: it is done with what is submitted after it.
         let ran = self.backend.submit(&[], &[]).and_then(|fence| self.backend.wait(fence));
         // Copies are waited for, too, where what ran has failed: they still use host memory.
-        ran.and(copied.map_or(Ok(()), |fence| self.backend.wait(fence)))
+        let copied = self.copied.map_or(Ok(()), |fence| self.backend.wait(fence));
+        ran.and(copied)?;
+        (self.ran, self.copied, self.loading) = (None, None, None);
+        Ok(())
     }
 
     /// Traces from now on what the GPU does.
@@ -329,8 +325,13 @@ impl Gpu {
         let range = start..start + stored.bytes().as_usize();
         let slice = HostSlice::new(self.files[stored.region].clone(), range);
         let slice = slice.expect("tensors were checked to lie inside their file");
-        let fence = self.backend.upload(slice, view, self.ran.as_slice())?;
-        self.label(fence, Lane::Copy, *shard);
+        self.copy(*shard, slice, view)
+    }
+
+    /// Starts a copy for a shard, once all that was submitted so far has been done.
+    fn copy(&mut self, shard: usize, src: HostSlice, view: &View) -> Res<Fence> {
+        let fence = self.backend.upload(src, view, self.ran.as_slice())?;
+        self.label(fence, Lane::Copy, shard);
         self.copied = Some(fence);
         Ok(fence)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, Fence, HostRegion, HostSlice, Res};
+use crate::backend::{Backend, HostRegion, HostSlice, Res};
 use crate::kv::KvViews;
 use crate::op::View;
 use crate::scratch::Place;
@@ -65,21 +65,18 @@ pub(super) fn fetch_written(
     Ok(())
 }
 
-/// Starts copying the first cells of a layer from its host memory; gives the last fence, if there is anything to copy.
-pub(super) fn upload(
-    backend: &mut dyn Backend,
+/// The first cells of a layer in its host memory, each part with its place on the device.
+pub(super) fn slices(
     host: &Arc<HostRegion>,
     layer: &KvViews,
     n_cells: u32,
-    after: &[Fence],
-) -> Res<Option<Fence>> {
-    let mut last = None;
-    for (view, start) in parts(layer, n_cells) {
+) -> Vec<(HostSlice, View)> {
+    let slice = |(view, start): (View, usize)| {
         let range = start..start + view.bytes().as_usize();
         let slice = HostSlice::new(host.clone(), range).expect("host memory has room for a layer");
-        last = Some(backend.upload(slice, &view, after)?);
-    }
-    Ok(last)
+        (slice, view)
+    };
+    parts(layer, n_cells).map(slice).collect()
 }
 
 /// Writes the first cells of a layer from its host memory.
