@@ -103,7 +103,7 @@ impl Blueprint<'_> {
                 None => {}
             }
         }
-        let chosen = self.chosen_room(&plan.plan, self.limits(plan).n_tokens);
+        let chosen = self.chosen_room(&plan.plan, self.limits(plan));
         let last = plan.plan.slots.iter().max_by_key(|slot| slot.offset + slot.size);
         let need = chosen + last.map_or(Bytes::ZERO, |slot| slot.offset + slot.size);
         let (have, shard) = (plan.plan.layout.ring, last.map_or(0, |slot| slot.shard));

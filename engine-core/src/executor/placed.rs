@@ -128,7 +128,7 @@ impl<'a> Blueprint<'a> {
             plan: &plan.plan,
             places,
             arena,
-            chosen_room: self.chosen_room(&plan.plan, limits.n_tokens),
+            chosen_room: self.chosen_room(&plan.plan, limits),
             by_shard: vec![Vec::new(); self.shards.len()],
             stays: Vec::new(),
             kv: self.kv.clone(),
@@ -157,12 +157,15 @@ impl<'a> Blueprint<'a> {
     }
 
     /// The region before the first slot, in which groups of experts that are copied by choice take turns.
-    pub(super) fn chosen_room(&self, plan: &Plan, n_tokens: u32) -> Bytes {
+    pub(super) fn chosen_room(&self, plan: &Plan, limits: PassLimits) -> Bytes {
         let without_slot = |i: usize| plan.slots.iter().all(|slot| slot.shard != i);
         let streamed = self.shards.iter().zip(&plan.layout.placements).enumerate();
         let chosen = streamed
             .filter(|(i, (_, placement))| **placement == Placement::Streamed && without_slot(*i));
-        let rooms = chosen.map(|(i, _)| ChosenExperts::room(self.model, i, n_tokens));
+        // The last group, before the output, runs for the tokens whose logits are wanted.
+        let last = self.shards.len() - 2;
+        let n_tokens = |i| if i == last { limits.n_outputs } else { limits.n_tokens };
+        let rooms = chosen.map(|(i, _)| ChosenExperts::room(self.model, i, n_tokens(i)));
         rooms.max().unwrap_or_default()
     }
 }
