@@ -10,6 +10,8 @@ mod kv_home;
 mod memory;
 mod pass;
 mod placed;
+#[cfg(test)]
+mod proofs;
 mod recorder;
 
 use std::time::Instant;

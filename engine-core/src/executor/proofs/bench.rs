@@ -1,0 +1,253 @@
+//! One model on two devices with a plan, and on the CPU alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use planner::{
+    Bytes, Layout, MachineProfile, Method, Pass, Placement, Problem, Resident, Runtime, ShardCost,
+    Tier, TierPlan, plan_of,
+};
+
+use super::drawn::{DrawnFault, DrawnPass, DrawnPlan, DrawnPlans};
+use super::traffic::Traffic;
+use crate::batch::{BatchToken, PassInputs};
+use crate::cancel::Cancel;
+use crate::engine::{EngineOptions, KvFormat};
+use crate::executor::{Executor, ExecutorError, Subject};
+use crate::kv::{KvCells, KvGroups, SeqId};
+use crate::planned::PlannedModel;
+use crate::scratch::PassLimits;
+use crate::testing::{Fault, Faulty, Journal, Recording};
+use crate::tokenizer::TokenId;
+use crate::weights::ModelFiles;
+
+pub(super) const LIMITS: PassLimits = PassLimits { n_tokens: 16, n_outputs: 5, n_cells: 48 };
+
+/// A model to run.
+pub(super) struct Model {
+    files: ModelFiles,
+    planned: PlannedModel,
+    machine: MachineProfile,
+}
+
+impl Model {
+    /// One of the tests' own models.
+    pub(super) fn fixture(family: &str) -> Model {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(family);
+        Model::at(&folder.join("model.gguf"))
+    }
+
+    fn at(path: &Path) -> Model {
+        let options = EngineOptions {
+            n_ctx: Some(LIMITS.n_cells),
+            n_ubatch: LIMITS.n_tokens,
+            n_outputs: LIMITS.n_outputs,
+            kv: KvFormat::F16,
+            placing: None,
+        };
+        let files = ModelFiles::open(path).unwrap();
+        let model = crate::model::Model::of(&files).unwrap();
+        let planned = PlannedModel::of(path, model, &options).unwrap();
+        let machine = planner::library::machine("rtx-4070-laptop").unwrap();
+        Model { files, planned, machine }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            model: self.planned.model(),
+            weights: self.files.weights(),
+            limits: LIMITS,
+            kv_dtype: KvFormat::F16.dtype(),
+        }
+    }
+
+    fn plan(&self, tier: u32, drawn: &DrawnPlan) -> (TierPlan, Vec<ShardCost>) {
+        let tier = Tier::holding(tier).unwrap();
+        let n_tokens = tier.n_tokens();
+        let n_outputs = LIMITS.n_outputs.min(n_tokens);
+        let pass = Pass { n_tokens, n_outputs, n_kv: n_tokens, n_ctx: LIMITS.n_cells };
+        let shards = planner::Model::shards(&self.planned, pass);
+        let problem = Problem {
+            shards: &shards,
+            machine: &self.machine,
+            vram: Bytes::gib(1),
+            residual: planner::Model::residual(&self.planned, n_tokens),
+            runtime: Runtime::Baton,
+        };
+        let plan = plan_of(&problem, layout(&shards, drawn));
+        (TierPlan { tier, method: Method::Search, plan }, shards)
+    }
+}
+
+fn layout(shards: &[ShardCost], drawn: &DrawnPlan) -> Layout {
+    let placements: Vec<Placement> = drawn.placements[..shards.len()].to_vec();
+    let streamed: Vec<usize> =
+        (0..shards.len()).filter(|&i| placements[i] == Placement::Streamed).collect();
+    let whole = |&i: &usize| shards[i].weights + shards[i].kv;
+    let most: Bytes = streamed.iter().map(whole).sum();
+    let least = least_ring(shards, &streamed);
+    let more = (most.saturating_sub(least).get() as f64 * drawn.ring) as u64;
+    let kept = streamed.iter().flat_map(|&i| {
+        let tensors = shards[i].tensors().enumerate();
+        tensors
+            .filter(move |(tensor, _)| drawn.resident[i] >> tensor & 1 == 1)
+            .map(move |(tensor, bytes)| Resident { shard: i, tensor, bytes })
+    });
+    Layout {
+        resident: kept.collect(),
+        ring: Bytes::new(least.get() + more).align_up(64),
+        placements,
+    }
+}
+
+/// A ring for the largest shard and, where tokens choose few experts, for the most that they can choose.
+fn least_ring(shards: &[ShardCost], streamed: &[usize]) -> Bytes {
+    let by_choice = |i: &&usize| {
+        let shard = &shards[**i];
+        shard.has_experts() && (shard.touched().get() as f64) < 0.9 * shard.weights.get() as f64
+    };
+    let chosen = streamed.iter().filter(by_choice).map(|&i| {
+        let ops = shards[i].ops.iter();
+        let unread: Bytes =
+            ops.map(|op| op.weights().saturating_sub(op.weights_read_at_most())).sum();
+        shards[i].weights.saturating_sub(unread)
+    });
+    let whole =
+        streamed.iter().filter(|i| !by_choice(i)).map(|&i| shards[i].weights + shards[i].kv);
+    chosen.max().unwrap_or_default() + whole.max().unwrap_or_default()
+}
+
+/// The placed model, and beside it the same on the CPU alone.
+pub(super) struct Bench {
+    placed: Executor,
+    alone: Executor,
+    cells: KvCells,
+    faults: [Fault; 2],
+    journal: Arc<Mutex<Journal>>,
+    traffic: Traffic,
+}
+
+impl Bench {
+    pub(super) fn new(model: &Model, drawn: &DrawnPlans) -> Bench {
+        let small = [1, 4].into_iter().zip(&drawn.small);
+        let small = small.filter_map(|(tier, plan)| Some((tier, plan.as_ref()?)));
+        let all = small.chain([(LIMITS.n_tokens, &drawn.largest)]);
+        let (plans, shards): (Vec<TierPlan>, Vec<_>) =
+            all.map(|(tier, plan)| model.plan(tier, plan)).unzip();
+        let in_arena = |plan: &TierPlan| {
+            let used = plan.plan.vram;
+            used.total().saturating_sub(used.driver)
+        };
+        let budget = plans.iter().map(in_arena).max().unwrap();
+
+        let subject = model.subject();
+        let gpu = Recording::gpu(budget);
+        let journal = gpu.journal();
+        let faults = [(); 2].map(|()| Fault::default());
+        let cpu = Faulty::new(Recording::cpu(), &faults[0]);
+        let mut placed = Executor::new(&subject, Box::new(cpu)).unwrap();
+        placed.add_gpu(&subject, Box::new(Faulty::new(gpu, &faults[1])), &plans, budget).unwrap();
+        assert_eq!(journal.lock().unwrap().allocated, [budget], "one arena, as large as planned");
+
+        let config = &subject.model.config;
+        let bench = Bench {
+            placed,
+            alone: Executor::new(&subject, Box::new(Recording::cpu())).unwrap(),
+            cells: KvCells::new(&KvGroups::of(&config.layers, LIMITS), LIMITS.n_cells),
+            faults,
+            traffic: Traffic::new(config, plans, shards),
+            journal,
+        };
+        bench.traffic.check_load(&mut bench.journal.lock().unwrap());
+        bench
+    }
+
+    /// Gives the tokens of a pass their cells.
+    pub(super) fn inputs(&mut self, pass: &DrawnPass) -> PassInputs {
+        if let Some((seq, share)) = pass.cut {
+            let seq = SeqId(seq);
+            self.cells.truncate(seq, (self.cells.len(seq) as f64 * share) as usize);
+        }
+        let mut counts = BTreeMap::new();
+        for &seq in &pass.seqs {
+            *counts.entry(SeqId(seq)).or_insert(0u32) += 1;
+        }
+        let mut is_full = false;
+        for (&seq, &n) in &counts {
+            is_full |= self.cells.extend(seq, n).is_err();
+        }
+        if is_full {
+            for seq in 0..3 {
+                self.cells.truncate(SeqId(seq), 0);
+            }
+            counts.iter().for_each(|(&seq, &n)| self.cells.extend(seq, n).unwrap());
+        }
+        PassInputs::gather(&self.tokens(pass, &counts), &self.cells)
+    }
+
+    fn tokens(&self, pass: &DrawnPass, counts: &BTreeMap<SeqId, u32>) -> Vec<BatchToken> {
+        let mut next: BTreeMap<SeqId, u32> =
+            counts.iter().map(|(&seq, &n)| (seq, self.cells.len(seq) as u32 - n)).collect();
+        let mut outputs_left = LIMITS.n_outputs;
+        let token = |(i, &seq): (usize, &u32)| {
+            let index = next.get_mut(&SeqId(seq)).unwrap();
+            *index += 1;
+            let wants = outputs_left > 0 && pass.wants >> i & 1 == 1;
+            outputs_left -= u32::from(wants);
+            BatchToken::text(TokenId(3 + (*index * 7 + seq) % 50), SeqId(seq), *index - 1, wants)
+        };
+        pass.seqs.iter().enumerate().map(token).collect()
+    }
+
+    /// The bits of the logits.
+    pub(super) fn run_placed(
+        &mut self,
+        inputs: &PassInputs,
+        cancel: &Cancel,
+    ) -> Result<Vec<u32>, ExecutorError> {
+        bits(&mut self.placed, inputs, cancel)
+    }
+
+    pub(super) fn run_on_cpu(&mut self, inputs: &PassInputs) -> Vec<u32> {
+        bits(&mut self.alone, inputs, &Cancel::default()).unwrap()
+    }
+
+    pub(super) fn check_traffic(&mut self, inputs: &PassInputs) {
+        self.traffic.check_pass(inputs, &mut self.journal.lock().unwrap());
+    }
+
+    pub(super) fn forget_pass(&mut self, inputs: &PassInputs) {
+        self.traffic.forget_pass(inputs, &mut self.journal.lock().unwrap());
+    }
+
+    pub(super) fn set(&self, fault: &DrawnFault) {
+        self.faults[usize::from(fault.on_gpu)].set(fault.call, fault.n);
+    }
+
+    /// Whether a call was still to fail.
+    pub(super) fn clear_fault(&self) -> bool {
+        self.faults.iter().map(Fault::clear).fold(false, |any, left| any | left)
+    }
+
+    /// Everything is given back.
+    pub(super) fn end(self) {
+        let Bench { placed, journal, .. } = self;
+        let files: Vec<_> = journal.lock().unwrap().files.clone();
+        let held: Vec<usize> = files.iter().map(|file| file.strong_count()).collect();
+        drop(placed);
+        // Both devices have let go of each file.
+        let left = files.iter().map(|file| file.strong_count());
+        assert!(left.zip(held).all(|(left, held)| left < held), "files are let go");
+    }
+}
+
+fn bits(
+    executor: &mut Executor,
+    inputs: &PassInputs,
+    cancel: &Cancel,
+) -> Result<Vec<u32>, ExecutorError> {
+    let mut logits = Vec::new();
+    executor.run(inputs, cancel, &mut logits)?;
+    Ok(logits.iter().map(|logit| logit.to_bits()).collect())
+}
