@@ -31,7 +31,8 @@ impl Call {
     pub const ALL: [Call; 6] =
         [Call::Alloc, Call::Upload, Call::Write, Call::Read, Call::Submit, Call::Wait];
 
-    fn name(self) -> &'static str {
+    /// As errors name it.
+    pub fn name(self) -> &'static str {
         match self {
             Call::Alloc => "alloc",
             Call::Upload => "upload",

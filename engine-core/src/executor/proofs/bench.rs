@@ -38,6 +38,14 @@ impl Model {
         Model::at(&folder.join("model.gguf"))
     }
 
+    /// A file made for the test.
+    pub(super) fn made(gguf: &[u8]) -> Model {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made.gguf");
+        std::fs::write(&path, gguf).unwrap();
+        Model::at(&path)
+    }
+
     fn at(path: &Path) -> Model {
         let options = EngineOptions {
             n_ctx: Some(LIMITS.n_cells),
@@ -184,6 +192,14 @@ impl Bench {
             counts.iter().for_each(|(&seq, &n)| self.cells.extend(seq, n).unwrap());
         }
         PassInputs::gather(&self.tokens(pass, &counts), &self.cells)
+    }
+
+    /// Takes the cells of a pass back.
+    pub(super) fn give_up(&mut self, pass: &DrawnPass) {
+        for seq in (0..3).map(SeqId) {
+            let n_new = pass.seqs.iter().filter(|&&of| SeqId(of) == seq).count();
+            self.cells.truncate(seq, self.cells.len(seq) - n_new);
+        }
     }
 
     fn tokens(&self, pass: &DrawnPass, counts: &BTreeMap<SeqId, u32>) -> Vec<BatchToken> {

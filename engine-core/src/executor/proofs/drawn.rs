@@ -44,6 +44,8 @@ pub(super) struct DrawnFault {
     pub(super) call: Call,
     /// Calls before the one that fails.
     pub(super) n: usize,
+    /// Whether a pass that failed is not run again.
+    pub(super) gives_up: bool,
 }
 
 fn plan() -> impl Strategy<Value = DrawnPlan> {
@@ -84,10 +86,8 @@ pub(super) fn passes() -> impl Strategy<Value = Vec<DrawnPass>> {
 pub(super) fn faults() -> impl Strategy<Value = Vec<DrawnFault>> {
     let call = prop::sample::select(&Call::ALL[1..]);
     let n = prop_oneof![0..4usize, 0..40usize];
-    let fault = (prop::bool::weighted(0.8), call, n).prop_map(|(on_gpu, call, n)| DrawnFault {
-        on_gpu,
-        call,
-        n,
-    });
+    let fault = (prop::bool::weighted(0.8), call, n, any::<bool>());
+    let fault =
+        fault.prop_map(|(on_gpu, call, n, gives_up)| DrawnFault { on_gpu, call, n, gives_up });
     vec(fault, 10)
 }
