@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use planner::{
-    Bytes, Layout, MachineProfile, Method, Pass, Placement, Problem, Resident, Runtime, ShardCost,
-    Tier, TierPlan, plan_of,
+    Bytes, BytesPerSec, Layout, MachineProfile, Method, Pass, Placement, Problem, Resident,
+    Runtime, Seconds, ShardCost, Tier, TierPlan, plan_of,
 };
 
 use super::drawn::{DrawnFault, DrawnPass, DrawnPlan, DrawnPlans};
@@ -14,7 +14,7 @@ use super::traffic::Traffic;
 use crate::batch::{BatchToken, PassInputs};
 use crate::cancel::Cancel;
 use crate::engine::{EngineOptions, KvFormat};
-use crate::executor::{Executor, ExecutorError, Subject};
+use crate::executor::{Executor, ExecutorError, GpuPlans, Subject};
 use crate::kv::{KvCells, KvGroups, SeqId};
 use crate::planned::PlannedModel;
 use crate::scratch::PassLimits;
@@ -155,7 +155,13 @@ impl Bench {
         let faults = [(); 2].map(|()| Fault::default());
         let cpu = Faulty::new(Recording::cpu(), &faults[0]);
         let mut placed = Executor::new(&subject, Box::new(cpu)).unwrap();
-        placed.add_gpu(&subject, Box::new(Faulty::new(gpu, &faults[1])), &plans, budget).unwrap();
+        // Each pass is run with the plan of its own tier.
+        let other = |i: usize| Seconds::new(if i == 0 { 0.0 } else { 1.0 });
+        let times: Vec<Vec<Seconds>> =
+            (1..=plans.len()).rev().map(|n| (0..n).map(other).collect()).collect();
+        let h2d = BytesPerSec::new(1e15);
+        let gpu_plans = GpuPlans { tiers: &plans, times: &times, h2d, budget };
+        placed.add_gpu(&subject, Box::new(Faulty::new(gpu, &faults[1])), &gpu_plans).unwrap();
         assert_eq!(journal.lock().unwrap().allocated, [budget], "one arena, as large as planned");
 
         let config = &subject.model.config;
@@ -264,6 +270,6 @@ fn bits(
     cancel: &Cancel,
 ) -> Result<Vec<u32>, ExecutorError> {
     let mut logits = Vec::new();
-    executor.run(inputs, cancel, &mut logits)?;
+    executor.run(inputs, 0, cancel, &mut logits)?;
     Ok(logits.iter().map(|logit| logit.to_bits()).collect())
 }
