@@ -99,10 +99,14 @@ impl planner::Model for PlannedModel {
             PassLimits { n_tokens, n_outputs: self.n_outputs.min(n_tokens), n_cells: n_ctx };
         let (views, scratch) = PassViews::layout(config, &groups, limits, Place::NOWHERE);
         let n_outputs = n_outputs.min(limits.n_outputs);
-        let views = views.cut(PassLimits { n_tokens, n_outputs, n_cells: n_kv });
-        let lowering = Lowering { config, tensors: &self.tensors, kv: &kv, pass: &views };
-        let shards = Shard::all(config.n_layer());
-        shards.into_iter().map(|shard| self.cost(shard, &lowering, scratch)).collect()
+        let usual = views.cut(PassLimits { n_tokens, n_outputs, n_cells: n_kv });
+        let lowering = |pass| Lowering { config, tensors: &self.tensors, kv: &kv, pass };
+        let costs = Shard::all(config.n_layer()).into_iter().map(|shard| ShardCost {
+            // Another pass may want more logits.
+            unread: ShardCost::unread_by(&priced(shard, &lowering(&views))),
+            ..self.cost(shard, &lowering(&usual), scratch)
+        });
+        costs.collect()
     }
 
     fn residual(&self, n_tokens: u32) -> Bytes {
@@ -126,6 +130,7 @@ impl PlannedModel {
         ShardCost {
             shard,
             weights: self.weights(shard),
+            unread: ShardCost::unread_by(&ops),
             shared_with_output: tied && shard == Shard::Embedding,
             kv,
             kv_used,

@@ -71,13 +71,11 @@ impl Price {
         let touched = shard.touched();
         let few = (touched.get() as f64) < COPIED_WHOLE * shard.weights.get() as f64;
         // Norms and the router are copied too; experts that no token chose are not.
-        let without_unread = |read: fn(&OpCost) -> Bytes| {
-            let unread = |op: &OpCost| op.weights().saturating_sub(read(op));
-            shard.weights.saturating_sub(shard.ops.iter().map(unread).sum())
-        };
+        let unread = |op: &OpCost| op.weights().saturating_sub(op.weights_read());
+        let expected = shard.weights.saturating_sub(shard.ops.iter().map(unread).sum());
         let chosen = Streaming {
-            copied: without_unread(OpCost::weights_read) + shard.kv_used,
-            slot: without_unread(OpCost::weights_read_at_most) + shard.kv,
+            copied: expected + shard.kv_used,
+            slot: shard.weights.saturating_sub(shard.unread) + shard.kv,
         };
         Price {
             cpu,
@@ -168,7 +166,9 @@ impl ShardCost {
     /// Whether two shards differ in nothing but their place in the model.
     pub(crate) fn costs_the_same(&self, other: &ShardCost) -> bool {
         let sizes = |shard: &ShardCost| {
-            (shard.weights, shard.shared_with_output, shard.kv, shard.kv_used, shard.scratch)
+            let ShardCost { weights, unread, shared_with_output, kv, kv_used, scratch, .. } =
+                *shard;
+            (weights, unread, shared_with_output, kv, kv_used, scratch)
         };
         sizes(self) == sizes(other) && self.ops == other.ops
     }

@@ -51,6 +51,9 @@ pub struct ShardCost {
     pub shard: Shard,
     /// All its weights.
     pub weights: Bytes,
+    /// Of them, at least so much is not read by any pass of this size, whatever its tokens choose and however many of
+    /// them want logits: VRAM for a group of experts can be smaller by that.
+    pub unread: Bytes,
     /// The weights are those of the output too, and are stored once where both live together.
     pub shared_with_output: bool,
     /// KV cells of a full context.
@@ -71,6 +74,11 @@ impl ShardCost {
 
     pub(crate) fn is_ffn(&self) -> bool {
         matches!(self.shard, Shard::Ffn { .. })
+    }
+
+    /// Weights that ops leave unread, whatever their tokens choose.
+    pub fn unread_by(ops: &[OpCost]) -> Bytes {
+        ops.iter().map(|op| op.weights().saturating_sub(op.weights_read_at_most())).sum()
     }
 
     /// Whether it is a group of experts.

@@ -44,7 +44,8 @@ fn shards() -> Vec<ShardCost> {
         let ops = if shard == Shard::Embedding { Vec::new() } else { vec![product] };
         let (kv, scratch) = (Bytes::ZERO, Bytes::mib(1));
         let shared_with_output = false;
-        ShardCost { shard, weights, shared_with_output, kv, kv_used: kv, scratch, ops }
+        let unread = ShardCost::unread_by(&ops);
+        ShardCost { shard, weights, unread, shared_with_output, kv, kv_used: kv, scratch, ops }
     })
     .collect()
 }

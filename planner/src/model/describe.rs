@@ -63,7 +63,8 @@ impl Costs<'_> {
         };
         let scratch = self.scratch(shard);
         let (kv, kv_used) = (Bytes::new(kv), Bytes::new(kv_used));
-        ShardCost { shard, weights, shared_with_output, kv, kv_used, scratch, ops }
+        let unread = ShardCost::unread_by(&ops);
+        ShardCost { shard, weights, unread, shared_with_output, kv, kv_used, scratch, ops }
     }
 
     fn attention(&self, layer: u32) -> Vec<OpCost> {

@@ -127,6 +127,7 @@ impl Random {
         let cost = |shard, kv: Bytes, ops: Vec<OpCost>| ShardCost {
             shard,
             weights: ops.iter().map(OpCost::weights).sum(),
+            unread: Bytes::ZERO,
             shared_with_output: false,
             kv,
             kv_used: Bytes::new(kv.get() / 2),

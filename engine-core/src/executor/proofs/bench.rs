@@ -73,8 +73,7 @@ impl Model {
     fn plan(&self, tier: u32, drawn: &DrawnPlan) -> (TierPlan, Vec<ShardCost>) {
         let tier = Tier::holding(tier).unwrap();
         let n_tokens = tier.n_tokens();
-        let n_outputs = LIMITS.n_outputs.min(n_tokens);
-        let pass = Pass { n_tokens, n_outputs, n_kv: n_tokens, n_ctx: LIMITS.n_cells };
+        let pass = Pass { n_tokens, n_outputs: 1, n_kv: n_tokens, n_ctx: LIMITS.n_cells };
         let shards = planner::Model::shards(&self.planned, pass);
         let problem = Problem {
             shards: &shards,
@@ -115,12 +114,10 @@ fn least_ring(shards: &[ShardCost], streamed: &[usize]) -> Bytes {
         let shard = &shards[**i];
         shard.has_experts() && (shard.touched().get() as f64) < 0.9 * shard.weights.get() as f64
     };
-    let chosen = streamed.iter().filter(by_choice).map(|&i| {
-        let ops = shards[i].ops.iter();
-        let unread: Bytes =
-            ops.map(|op| op.weights().saturating_sub(op.weights_read_at_most())).sum();
-        shards[i].weights.saturating_sub(unread)
-    });
+    let chosen = streamed
+        .iter()
+        .filter(by_choice)
+        .map(|&i| shards[i].weights.saturating_sub(shards[i].unread));
     let whole =
         streamed.iter().filter(|i| !by_choice(i)).map(|&i| shards[i].weights + shards[i].kv);
     chosen.max().unwrap_or_default() + whole.max().unwrap_or_default()
