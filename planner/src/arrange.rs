@@ -24,7 +24,7 @@ fn give_slots(
     resident: &[Bytes],
     by_choice: bool,
 ) -> Option<Vec<Slot>> {
-    let mut ahead = Vec::new();
+    let mut ahead = Vec::with_capacity(prices.len());
     let mut chosen_slot = Bytes::ZERO;
     for (i, placement) in layout.placements.iter().enumerate() {
         let chosen = prices[i].chosen.filter(|_| by_choice && *placement == Placement::Streamed);
@@ -68,12 +68,10 @@ impl<'a> Arranged<'a> {
     ) -> Option<Arranged<'a>> {
         assert_eq!(layout.placements.len(), problem.shards.len(), "a placement for each shard");
         let resident = resident_bytes(layout);
-        let arranged = |by_choice| {
-            let slots = give_slots(layout, prices, &resident, by_choice)?;
-            Some(Arranged { layout, slots, resident: resident.clone() })
-        };
+        let slots = |by_choice| give_slots(layout, prices, &resident, by_choice);
         // A ring made for other passes may have no room for chosen experts besides its slots: then all are copied.
-        arranged(true).or_else(|| arranged(false))
+        let slots = slots(true).or_else(|| slots(false))?;
+        Some(Arranged { layout, slots, resident })
     }
 
     /// The layout with slots that were given out for other passes.
@@ -117,7 +115,9 @@ impl<'a> Arranged<'a> {
 
     /// The steps of a pass and its copies.
     pub(crate) fn chain(&self, problem: &Problem<'_>, prices: &[Price]) -> Chain {
-        let mut chain = Chain::default();
+        let (steps, copies) =
+            (Vec::with_capacity(prices.len() + 1), Vec::with_capacity(self.slots.len()));
+        let mut chain = Chain { steps, copies };
         let mut builder = ChainBuilder::new(problem, &mut chain);
         let mut slots = self.slots.iter().peekable();
         for (i, (&placement, price)) in self.layout.placements.iter().zip(prices).enumerate() {

@@ -199,6 +199,25 @@ pub fn forecast(
     Ok(if searched { with_switches(setting, best) } else { best })
 }
 
+/// The forecast of a search, or a better one with the plans of another that was made for no more VRAM, so that neither
+/// number is worse than the other's.
+pub(crate) fn no_worse_than(setting: &Setting<'_>, own: Forecast, other: &Forecast) -> Forecast {
+    if own.ttft <= other.ttft && own.tps >= other.tps {
+        return own;
+    }
+    let mixed = |prompt: &Forecast, answer: &Forecast| {
+        let Forecast { workload, n_ubatch, prefill_extras, .. } = *prompt;
+        let decode_extras = answer.decode_extras;
+        let request = Request { setting, workload, n_ubatch, prefill_extras, decode_extras };
+        request.with_plans(prompt.prefill.clone(), answer.decode.clone())
+    };
+    let mixed = [mixed(&own, other), mixed(other, &own)].into_iter();
+    mixed
+        .filter(|forecast| forecast.ttft <= other.ttft && forecast.tps >= other.tps)
+        .min_by(|a, b| a.whole().total_cmp(&b.whole()))
+        .unwrap_or_else(|| Forecast { vram: setting.vram, ..other.clone() })
+}
+
 /// Sizes of ubatches worth trying, in rising order.
 fn ubatches(workload: Workload) -> Vec<u32> {
     // A larger ubatch than holds the prompt is no different from one that just does.

@@ -34,17 +34,22 @@ impl<'a> Request<'a> {
         let n_kv = self.workload.kv_of_prefill();
         let prefill = self.tier(prefill_tier, n_kv, method, self.prefill_extras)?;
         let n_kv = self.workload.kv_of_decode();
-        let n_gen = f64::from(self.workload.n_gen.max(1));
         let decode = match method {
             // Programs without plans keep their layers where they are.
             Method::Strategy(Strategy::WholeLayers) => self.again(&prefill, n_kv),
             _ => self.decode(&prefill, n_kv, method)?,
         };
+        Ok(self.with_plans(prefill, decode))
+    }
+
+    /// What the request comes to with these plans.
+    pub(crate) fn with_plans(&self, prefill: TierPlan, decode: TierPlan) -> Forecast {
+        let n_gen = f64::from(self.workload.n_gen.max(1));
         let (ttft, prompt_measured) = self.ttft(&prefill);
         let switch = self.switch(&prefill, &decode);
         let token = decode.plan.predicted.seconds.get() + switch.get() / n_gen;
         let measured = prompt_measured && decode.plan.predicted.measured;
-        Ok(Forecast {
+        Forecast {
             workload: self.workload,
             vram: self.setting.vram,
             n_ubatch: self.n_ubatch,
@@ -56,7 +61,7 @@ impl<'a> Request<'a> {
             measured,
             prefill_extras: self.prefill_extras,
             decode_extras: self.decode_extras,
-        })
+        }
     }
 
     /// The plan for decode: the best one, or that of the prompt where changing does not pay.

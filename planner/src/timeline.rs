@@ -34,6 +34,13 @@ pub(crate) struct Step {
     pub(crate) streamed: bool,
 }
 
+impl Step {
+    /// Seconds that it takes at least.
+    fn least(&self) -> f64 {
+        self.fixed + self.demand + self.cpu.max(self.gpu)
+    }
+}
+
 /// One copy ahead.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Copy {
@@ -107,8 +114,8 @@ impl Chain {
     /// so that how the first one began is long forgotten at its end. `None` once the second takes `limit` seconds.
     pub(crate) fn run(&self, machine: &MachineProfile, limit: f64) -> Option<Passes> {
         let mut simulation = Simulation::new(self, machine, |_| ());
-        // The first pass fills the ring, and may take longer.
-        let first = simulation.pass(f64::INFINITY)?;
+        // The first pass takes as much longer at most as filling the ring does.
+        let first = simulation.pass(limit + 2.0 * simulation.filling())?;
         if self.copies.is_empty() {
             return (first.total() < limit).then_some(Passes { first, steady: first });
         }
@@ -149,6 +156,8 @@ impl Chain {
 
 struct Simulation<'a, R> {
     chain: &'a Chain,
+    /// Seconds that each step and those after it take at least.
+    rest: Vec<f64>,
     h2d: f64,
     h2d_while_cpu: f64,
     /// While copying and GPU computing go on at once, each runs at this share of its speed.
@@ -158,6 +167,8 @@ struct Simulation<'a, R> {
     /// Copies made, and copies whose shard has been used; counted over all passes.
     made: usize,
     used: usize,
+    /// Index of the copy under way, or else of the next one.
+    at: usize,
     /// What is left of the copy under way, if one is.
     copying: Option<f64>,
     record: R,
@@ -188,16 +199,41 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
         };
         let both = 1.0 / (1.0 + loss);
         let dram = machine.cpu.dram.get();
-        let (now, made, used, copying) = (0.0, 0, 0, None);
-        Simulation { chain, h2d, h2d_while_cpu, both, dram, now, made, used, copying, record }
+        let (now, made, used, at, copying) = (0.0, 0, 0, 0, None);
+        let mut rest: Vec<f64> = chain.steps.iter().map(Step::least).collect();
+        for i in (1..rest.len()).rev() {
+            rest[i - 1] += rest[i];
+        }
+        Simulation {
+            chain,
+            rest,
+            h2d,
+            h2d_while_cpu,
+            both,
+            dram,
+            now,
+            made,
+            used,
+            at,
+            copying,
+            record,
+        }
     }
 
-    /// One pass; `None` once it has taken `limit` seconds.
+    /// Seconds of copying as much as is ever copied ahead, as slowly as copies go.
+    fn filling(&self) -> f64 {
+        let ahead = self.chain.copies.iter().map(|copy| copy.after).max().unwrap_or(0);
+        let most = self.chain.copies.iter().map(|copy| copy.bytes).fold(0.0, f64::max);
+        ahead as f64 * most / (self.h2d.min(self.h2d_while_cpu) * self.both)
+    }
+
+    /// One pass; `None` once it is certain to take `limit` seconds.
     fn pass(&mut self, limit: f64) -> Option<Shares> {
         let mut shares = Shares::default();
         let end = self.now + limit;
-        for step in &self.chain.steps {
-            if self.now >= end {
+        let chain = self.chain;
+        for (i, step) in chain.steps.iter().enumerate() {
+            if self.now + self.rest[i] >= end {
                 return None;
             }
             let Step { shard, fixed, demand, cpu, cpu_reads, gpu, streamed } = *step;
@@ -275,11 +311,14 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
             assert!(dt.is_finite(), "a shard that is waited for is being copied");
             let then = self.now + dt;
             if let Some(left) = copying {
-                let shard = self.chain.copies[self.made % self.chain.copies.len()].shard;
-                self.note(Lane::Copy, shard, self.now, then);
+                let copies = &self.chain.copies;
+                self.note(Lane::Copy, copies[self.at].shard, self.now, then);
                 let left = left - dt * copy_rate;
                 self.copying = (left > 1.0).then_some(left);
-                self.made += usize::from(self.copying.is_none());
+                if self.copying.is_none() {
+                    self.made += 1;
+                    self.at = if self.at + 1 < copies.len() { self.at + 1 } else { 0 };
+                }
             }
             if cpu_on {
                 self.note(Lane::Cpu, work.shard, self.now, then);
@@ -299,8 +338,7 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
 
     /// Bytes of the next copy, if its slot is free.
     fn next_copy(&self) -> Option<f64> {
-        let copies = &self.chain.copies;
-        let copy = copies.get(self.made.checked_rem(copies.len())?)?;
+        let copy = self.chain.copies.get(self.at)?;
         let free = self.used + copy.after > self.made;
         free.then_some(copy.bytes)
     }

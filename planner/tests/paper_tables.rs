@@ -8,6 +8,7 @@ mod paper;
 use paper::data::{self, Baseline, Cell};
 use paper::machine::{Build, Figures, shapes};
 use paper::replay;
+use planner::{Bytes, Method, Setting, Switches, Workload, forecast, library};
 
 fn figures() -> Figures {
     toml::from_str(include_str!("data/paper/figures.toml")).expect("the fit wrote it")
@@ -117,4 +118,34 @@ fn the_papers_own_choice_is_explained() {
     }
     println!("{other} cells of 112 take the static strategy where another is faster");
     assert!(other <= 20);
+}
+
+/// The smaller cards are scaled from the fitted machine by published figures of like parts, not fitted, and what else the
+/// paper's smaller machines were made of is not known. So they are held to a factor only: about 40 % off at the median,
+/// up to 2.1 for models with experts, whose hosts must have had slower memory. The largest model does not fit in the
+/// memory of the profiles, and measured as if it came from a disk.
+#[test]
+fn smaller_cards_are_right_within_a_factor() {
+    let (mut tps, mut ttft) = (Vec::new(), Vec::new());
+    for cell in data::table5().into_iter().filter(|cell| cell.model != "qwen-235b") {
+        let name = if cell.card_gib == 16 { "rtx-5070-ti" } else { "rtx-3060" };
+        let (model, machine) = (paper::model(&cell.model), library::machine(name));
+        let machine = machine.expect("it is built in");
+        let (vram, switches) = (Bytes::gib(cell.card_gib.into()), Switches::default());
+        let setting = Setting { model: &model, machine: &machine, vram, switches };
+        let (n_prompt, n_gen) =
+            (data::n_prompt(&cell.model, cell.n_ctx), data::n_gen(&cell.model, cell.n_ctx));
+        let workload = Workload { n_ctx: cell.n_ctx, n_prompt, n_gen };
+        let found = forecast(&setting, workload, Method::BestStrategy).expect("it fits");
+        let off = |ratio: f64| ratio.max(1.0 / ratio) - 1.0;
+        tps.push(off(found.tps / cell.tps));
+        ttft.push(off(found.ttft.get() / cell.ttft));
+    }
+    assert_eq!(tps.len(), 24);
+    for (what, off, median, most) in [("TPS", tps, 45.0, 1.2), ("TTFT", ttft, 40.0, 0.75)] {
+        let worst = off.iter().copied().fold(0.0, f64::max);
+        let (found, _) = summary(off);
+        println!("{what}: {found:.0} % off at the median, {:.0} % at most", 100.0 * worst);
+        assert!(found <= median && worst <= most, "{what}: {found:.0} %, {worst:.2}");
+    }
 }

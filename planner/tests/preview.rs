@@ -224,3 +224,25 @@ fn a_plan_that_cannot_be_carried_out_is_refused() {
     let text = SavedPlan::from_toml("Once upon a time").expect_err("no plan").to_string();
     assert!(text.starts_with("not a saved plan"), "{text}");
 }
+
+#[test]
+fn no_cell_is_slower_than_one_with_less_vram() {
+    let budgets = "0,6GiB,1GiB,1536MiB,2GiB,2560MiB,3GiB,3584MiB,4GiB,5GiB,7GiB,8GiB,10GiB,12GiB";
+    let sweep = sweep(budgets, &[1024, 16384]);
+    let mut numbers = with(&sweep, Method::Search, |preview| {
+        let cells = preview.cells.iter();
+        let given: Vec<Bytes> = cells.clone().map(|cell| cell.vram).step_by(2).collect();
+        assert_eq!(given, sizes(budgets), "in the order given");
+        let of = |forecast: &Forecast| {
+            assert!(forecast.prefill.plan.vram.total() <= forecast.vram);
+            assert!(forecast.decode.plan.vram.total() <= forecast.vram);
+            (forecast.workload.n_ctx, forecast.vram, forecast.ttft, forecast.tps)
+        };
+        let of = |cell: &planner::preview::Cell| of(&cell.outcome.as_ref().expect("ok").forecast);
+        cells.map(of).collect::<Vec<_>>()
+    });
+    numbers.sort_by_key(|(n_ctx, vram, ..)| (*n_ctx, *vram));
+    for pair in numbers.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        assert!(pair[1].2 <= pair[0].2 && pair[1].3 >= pair[0].3, "{pair:?}");
+    }
+}

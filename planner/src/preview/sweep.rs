@@ -4,7 +4,7 @@ use super::describe::{extras_in_words, in_words};
 use super::what_if::{WhatIf, what_if};
 use crate::error::PlanError;
 use crate::extras::{Extras, Switches};
-use crate::forecast::{Forecast, Method, Setting, TierPlan, Workload, forecast};
+use crate::forecast::{Forecast, Method, Setting, TierPlan, Workload, forecast, no_worse_than};
 use crate::model::{Model, Pass};
 use crate::plan::Layout;
 use crate::profile::MachineProfile;
@@ -124,22 +124,20 @@ impl Outcome {
 }
 
 impl<'a> Preview<'a> {
-    /// Forecasts all cells. One that has no plan says why; others are shown all the same.
+    /// Forecasts all cells. One that has no plan says why; others are shown all the same. Where layouts are searched for,
+    /// what was found for less VRAM is known for more, so that no cell is slower than one of the same request with less.
     ///
     /// # Errors
     /// The first cell's, when none has a plan.
     pub fn of(question: Question<'a>, sweep: &Sweep) -> Result<Preview<'a>, PlanError> {
-        let cell = |(vram, workload)| {
-            let outcome = question.outcome(vram, workload);
-            Cell { vram, workload, outcome }
-        };
-        let cells: Vec<Cell> = sweep.cells(&question).into_iter().map(cell).collect();
+        let cells = question.cells(sweep.cells(&question));
         let Some(chosen) = cells.iter().rposition(|cell| cell.outcome.is_ok()) else {
             let first = cells.into_iter().next().expect("a sweep has a cell");
             return Err(first.outcome.expect_err("no cell has a plan"));
         };
         let Cell { vram, workload, .. } = cells[chosen];
-        let what_if = what_if(&question.setting(vram), workload, question.method);
+        let known = cells[chosen].outcome.as_ref().ok().map(|outcome| &outcome.forecast);
+        let what_if = what_if(&question.setting(vram), workload, question.method, known);
         Ok(Preview { question, cells, chosen, what_if })
     }
 
@@ -177,13 +175,38 @@ impl<'a> Question<'a> {
         if experts { "experts" } else { "FFN" }
     }
 
-    fn outcome(&self, vram: Bytes, workload: Workload) -> Result<Outcome, PlanError> {
+    /// The cells in the order given, forecast from the least budget up.
+    fn cells(&self, wanted: Vec<(Bytes, Workload)>) -> Vec<Cell> {
+        let mut order: Vec<usize> = (0..wanted.len()).collect();
+        order.sort_by_key(|&i| wanted[i].0);
+        let mut known: Vec<Forecast> = Vec::new();
+        let mut cells = Vec::new();
+        for i in order {
+            let (vram, workload) = wanted[i];
+            let less = known.iter().rfind(|known| known.workload == workload);
+            let outcome = self.outcome(vram, workload, less);
+            known.extend(outcome.iter().map(|outcome| outcome.forecast.clone()));
+            cells.push((i, Cell { vram, workload, outcome }));
+        }
+        cells.sort_by_key(|(i, _)| *i);
+        cells.into_iter().map(|(_, cell)| cell).collect()
+    }
+
+    fn outcome(
+        &self,
+        vram: Bytes,
+        workload: Workload,
+        less: Option<&Forecast>,
+    ) -> Result<Outcome, PlanError> {
         let Workload { n_ctx, n_prompt, n_gen } = workload;
         if u64::from(n_prompt) + u64::from(n_gen) > u64::from(n_ctx) {
             return Err(PlanError::ContextTooSmall { n_ctx, n_prompt, n_gen });
         }
         let setting = self.setting(vram);
-        let forecast = forecast(&setting, workload, self.method)?;
+        let mut forecast = forecast(&setting, workload, self.method)?;
+        if let Some(less) = less.filter(|_| self.method == Method::Search) {
+            forecast = no_worse_than(&setting, forecast, less);
+        }
         let baseline = (vram > Bytes::ZERO && self.machine.gpu.is_some())
             .then(|| self::forecast(&setting, workload, Method::Strategy(Strategy::WholeLayers)))
             .and_then(Result::ok);

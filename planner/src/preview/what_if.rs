@@ -1,6 +1,6 @@
 //! What a little more VRAM, or a shorter context, would bring.
 
-use crate::forecast::{Forecast, Method, Setting, Workload, forecast};
+use crate::forecast::{Forecast, Method, Setting, Workload, forecast, no_worse_than};
 use crate::units::Bytes;
 
 /// Two changes to a request, with what each comes to. `None` where a change is impossible or has no plan.
@@ -19,14 +19,27 @@ pub struct Variation {
     pub forecast: Forecast,
 }
 
-/// Forecasts a request again with one more GiB, and with half the context.
-pub fn what_if(setting: &Setting<'_>, workload: Workload, method: Method) -> WhatIf {
+/// Forecasts a request again with one more GiB, and with half the context. More VRAM is no slower than what is `known`
+/// of the request as it is, where layouts are searched for.
+pub fn what_if(
+    setting: &Setting<'_>,
+    workload: Workload,
+    method: Method,
+    known: Option<&Forecast>,
+) -> WhatIf {
     let again = |vram, workload| {
         let forecast = forecast(&Setting { vram, ..*setting }, workload, method).ok()?;
         Some(Variation { forecast })
     };
+    let more = |vram| {
+        let Variation { mut forecast } = again(vram, workload)?;
+        if let Some(known) = known.filter(|_| method == Method::Search) {
+            forecast = no_worse_than(&Setting { vram, ..*setting }, forecast, known);
+        }
+        Some(Variation { forecast })
+    };
     WhatIf {
-        more_vram: more_vram(setting).and_then(|vram| again(vram, workload)),
+        more_vram: more_vram(setting).and_then(more),
         half_ctx: half(workload).and_then(|half| again(setting.vram, half)),
     }
 }

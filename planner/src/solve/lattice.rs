@@ -22,8 +22,9 @@ pub(super) struct Counts {
 
 impl Counts {
     /// What two members differ in that no few steps lead over.
-    pub(super) fn kind(&self) -> (bool, bool) {
-        (self.attention.streamed > 0, self.ffn.streamed > 0)
+    pub(super) fn kind(&self) -> [bool; 4] {
+        let Counts { output, attention, ffn, n_slots } = self;
+        [*output == Placement::Pinned, attention.streamed > 0, ffn.streamed > 0, *n_slots > 1]
     }
 }
 
@@ -49,8 +50,12 @@ impl Part {
         Part { pinned: pinned.min(n - self.streamed), ..self }
     }
 
+    fn with_one_less(self, n: u32) -> Part {
+        self.with_pinned(self.pinned.saturating_sub(1), n)
+    }
+
     /// Parts of `n` shards a step of `size` away.
-    fn steps(self, size: u32, n: u32) -> impl Iterator<Item = Part> {
+    fn steps(self, size: u32, n: u32) -> [Part; 6] {
         let Part { pinned, streamed } = self;
         let (less, more) = (pinned.saturating_sub(size), pinned + size);
         let steps = [
@@ -61,8 +66,10 @@ impl Part {
             Part { pinned, streamed: streamed.saturating_sub(size) },
             Part { pinned, streamed: streamed + size },
         ];
-        let within = steps.into_iter().filter(move |part| part.pinned <= n);
-        within.map(move |part| Part { streamed: part.streamed.min(n - part.pinned), ..part })
+        steps.map(|part| {
+            let pinned = part.pinned.min(n);
+            Part { pinned, streamed: part.streamed.min(n - pinned) }
+        })
     }
 }
 
@@ -89,6 +96,8 @@ pub(super) struct Lattice<'a> {
     ffn: List,
     output: Totals,
     output_slot: Bytes,
+    /// The smallest tensor.
+    pub(super) least_tensor: Bytes,
     bound: Bound,
 }
 
@@ -100,12 +109,14 @@ impl<'a> Lattice<'a> {
             List::of(problem, prices, shards)
         };
         let output = prices.last().expect("the last shard is the output");
+        let tensors = problem.shards.iter().flat_map(|cost| cost.tensors());
         Lattice {
             problem,
             attention: list(|shard| matches!(shard, Shard::Attention { .. })),
             ffn: list(|shard| matches!(shard, Shard::Ffn { .. })),
             output: Totals::of(output),
             output_slot: output.whole.slot,
+            least_tensor: tensors.min().unwrap_or_default(),
             bound: Bound::of(problem),
         }
     }
@@ -185,11 +196,12 @@ impl<'a> Lattice<'a> {
     /// Members a step of `size` away that the budget holds: as they are, and with as much FFN pinned as it holds.
     pub(super) fn steps(&self, from: &Counts, size: u32) -> Vec<Counts> {
         let mut steps = Vec::new();
-        for attention in from.attention.steps(size, self.attention.len()) {
+        let attention = from.attention.steps(size, self.attention.len());
+        let ffn = from.ffn.steps(size, self.ffn.len());
+        for (attention, ffn) in attention.into_iter().zip(ffn) {
             steps.push(Counts { attention, ..*from });
-        }
-        for ffn in from.ffn.steps(size, self.ffn.len()) {
             steps.push(Counts { ffn, ..*from });
+            steps.push(Counts { attention, ffn, ..*from });
         }
         for output in [Placement::Cpu, Placement::Pinned, Placement::Streamed] {
             steps.push(Counts { output, ..*from });
@@ -202,10 +214,42 @@ impl<'a> Lattice<'a> {
             counts.n_slots = counts.n_slots.max(1);
             counts.n_slots = if streams(counts) { counts.n_slots } else { 0 };
         }
+        steps.retain(|counts| counts != from);
         let full: Vec<Counts> = steps.iter().filter_map(|counts| self.filled(*counts)).collect();
-        steps.retain(|counts| self.need(counts) <= self.problem.vram);
+        let fits = |counts: &Counts| self.need(counts) <= self.problem.vram;
+        let less_attention = |counts: &Counts| Counts {
+            attention: counts.attention.with_one_less(self.attention.len()),
+            ..*counts
+        };
+        let fewer_layers = |counts: &Counts| Counts {
+            ffn: counts.ffn.with_one_less(self.ffn.len()),
+            ..less_attention(counts)
+        };
+        let mut room_made = Vec::new();
+        for counts in steps.iter().filter(|counts| !fits(counts)) {
+            room_made.extend(self.until_it_fits(*counts, less_attention));
+            room_made.extend(self.until_it_fits(*counts, fewer_layers));
+        }
+        steps.retain(fits);
         steps.extend(full);
+        steps.extend(room_made);
         steps
+    }
+
+    /// The counts with less and less pinned until the budget holds them; `None` when nothing more can be taken away.
+    fn until_it_fits(
+        &self,
+        mut counts: Counts,
+        with_less: impl Fn(&Counts) -> Counts,
+    ) -> Option<Counts> {
+        while self.need(&counts) > self.problem.vram {
+            let less = with_less(&counts);
+            if less == counts {
+                return None;
+            }
+            counts = less;
+        }
+        Some(counts)
     }
 
     /// Seconds that no member with these counts takes less than.
@@ -248,22 +292,29 @@ impl<'a> Lattice<'a> {
     /// The layout that counts mean, with what is left of the budget put to use. Pinned shards are spread over the layers,
     /// so that copies of those between them hide behind their work; or they are the first of their list, so that there
     /// are few hand-offs.
-    pub(super) fn layout(&self, counts: &Counts, spread: bool, prices: &[Price]) -> Layout {
+    /// `None` where the budget does not hold it, as can be where layers differ.
+    pub(super) fn layout(&self, counts: &Counts, spread: bool, prices: &[Price]) -> Option<Layout> {
         let mut placements = vec![Placement::Cpu; self.problem.shards.len()];
         self.attention.place(counts.attention, spread, &mut placements);
         self.ffn.place(counts.ffn, spread, &mut placements);
         *placements.last_mut().expect("the last shard is the output") = counts.output;
         let mut layout = Layout { placements, ring: self.ring(counts), resident: Vec::new() };
         let used = vram_use(self.problem, &layout).total();
-        let left = self.problem.vram.saturating_sub(used);
-        fill(self.problem, prices, &mut layout, left);
-        layout
+        let left = Bytes::new(self.problem.vram.get().checked_sub(used.get())?);
+        fill(self.problem, prices, &mut layout, left, self.least_tensor);
+        Some(layout)
     }
 }
 
 /// Puts what is left of the budget to use: for tensors of streamed shards, so that less is copied; where nothing is
 /// streamed, for the embedding, so that tokens are handed over instead of activations.
-pub(super) fn fill(problem: &Problem<'_>, prices: &[Price], layout: &mut Layout, mut left: Bytes) {
+pub(super) fn fill(
+    problem: &Problem<'_>,
+    prices: &[Price],
+    layout: &mut Layout,
+    mut left: Bytes,
+    least_tensor: Bytes,
+) {
     let streamed = layout.placements.contains(&Placement::Streamed);
     if !streamed && layout.placements.get(1) == Some(&Placement::Pinned) {
         let embedding = &problem.shards[0];
@@ -275,6 +326,9 @@ pub(super) fn fill(problem: &Problem<'_>, prices: &[Price], layout: &mut Layout,
         return;
     }
     for (i, placement) in layout.placements.iter().enumerate() {
+        if left < least_tensor {
+            break;
+        }
         if *placement != Placement::Streamed || prices[i].chosen.is_some() {
             continue;
         }
@@ -354,25 +408,46 @@ impl List {
     fn place(&self, part: Part, spread: bool, placements: &mut [Placement]) {
         let (n, pinned) = (self.shards.len(), part.pinned as usize);
         let mut rest: Vec<usize> = Vec::with_capacity(n - pinned);
+        let mut chosen = Evenly::new(pinned, n);
         for (k, &i) in self.shards.iter().enumerate() {
-            let is_pinned = if spread { evenly(k, pinned, n) } else { k < pinned };
+            let is_pinned = if spread { chosen.next() } else { k < pinned };
             if is_pinned {
                 placements[i] = Placement::Pinned;
             } else {
                 rest.push(i);
             }
         }
-        rest.sort_unstable();
-        let streamed = part.streamed as usize;
-        for (k, &i) in rest.iter().enumerate() {
-            if evenly(k, streamed, rest.len()) {
+        if !rest.is_sorted() {
+            rest.sort_unstable();
+        }
+        let mut chosen = Evenly::new(part.streamed as usize, rest.len());
+        for &i in &rest {
+            if chosen.next() {
                 placements[i] = Placement::Streamed;
             }
         }
     }
 }
 
-/// Whether place `k` of `n` is one of `some` spread evenly.
-fn evenly(k: usize, some: usize, n: usize) -> bool {
-    k * some / n != (k + 1) * some / n
+/// Chooses some of `n` places in a row, spread evenly.
+struct Evenly {
+    some: usize,
+    n: usize,
+    sum: usize,
+}
+
+impl Evenly {
+    fn new(some: usize, n: usize) -> Evenly {
+        Evenly { some, n, sum: 0 }
+    }
+
+    /// Whether the next place is chosen.
+    fn next(&mut self) -> bool {
+        self.sum += self.some;
+        let chosen = self.sum >= self.n;
+        if chosen {
+            self.sum -= self.n;
+        }
+        chosen
+    }
 }

@@ -3,8 +3,8 @@
 //! Layers of a model are mostly alike, so the search is over counts and not over 2ⁿ placements: how many attention
 //! shards and how many FFN shards are pinned and how many of the others are streamed, where the output is, how large
 //! the ring is ([`lattice`]). A coarse grid of this lattice is priced by the timeline in the order of a bound that
-//! costs next to nothing ([`bound`]), until no other member can be better; from the best the search goes on in ever
-//! smaller steps. Where layers differ, or there are few of them, single shards are then moved and exchanged
+//! costs next to nothing ([`bound`]), until no other member can be better; from the best of several kinds the search goes
+//! on in ever smaller steps, and leaves those behind that stay back. Where layers differ, or there are few of them, single shards are then moved and exchanged
 //! ([`moves`]). All named strategies are tried, too.
 
 mod bound;
@@ -95,8 +95,11 @@ fn check(problem: &Problem<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The search goes on from members of the grid that take up to so many times what the best one takes.
-const FAR_BEHIND: f64 = 1.1;
+/// The search goes on from members of the grid that take up to this share more than the best one takes.
+const FAR_BEHIND: f64 = 0.3;
+
+/// From so many of them at most.
+const CLIMBERS: usize = 5;
 
 /// The best layout so far.
 struct Search<'a> {
@@ -131,7 +134,7 @@ impl<'a> Search<'a> {
         self.search_lattice(&lattice);
         if !lattice.is_plain() {
             self.search_moves();
-            self.fill_rest();
+            self.fill_rest(lattice.least_tensor);
         }
     }
 
@@ -169,9 +172,9 @@ impl<'a> Search<'a> {
             grid.into_iter().map(|counts| (lattice.bound(&counts), counts)).collect();
         members.sort_by(|a, b| a.0.total_cmp(&b.0));
         // The best of each kind, if it is not far behind.
-        let mut kinds: BTreeMap<(bool, bool), (f64, Counts)> = BTreeMap::new();
+        let mut kinds: BTreeMap<[bool; 4], (f64, Counts)> = BTreeMap::new();
         for (bound, counts) in &members {
-            let far = self.limit() * FAR_BEHIND;
+            let far = self.limit() * (1.0 + FAR_BEHIND);
             if *bound >= far {
                 break;
             }
@@ -182,28 +185,41 @@ impl<'a> Search<'a> {
                 kinds.insert(counts.kind(), (seconds, *counts));
             }
         }
-        for (seconds, counts) in kinds.into_values() {
-            if seconds < self.limit() * FAR_BEHIND {
-                self.climb_lattice(lattice, counts, seconds);
+        let mut climbers: Vec<(f64, Counts)> = kinds.into_values().collect();
+        climbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        climbers.truncate(CLIMBERS);
+        self.climb_lattice(lattice, climbers);
+    }
+
+    /// Goes on from some members in ever smaller steps, as long as that helps; at each size only from those that are so
+    /// near the best that steps of that size may bring them there.
+    fn climb_lattice(&mut self, lattice: &Lattice<'_>, mut climbers: Vec<(f64, Counts)>) {
+        let largest = lattice.largest_step();
+        let mut size = largest;
+        while size > 0 {
+            let near = 1.0 + FAR_BEHIND * f64::from(size) / f64::from(largest);
+            for here in &mut climbers {
+                if here.0 < self.limit() * near {
+                    self.climb_steps(lattice, here, size);
+                }
             }
+            size /= 2;
         }
     }
 
-    /// Goes on from a member in ever smaller steps, as long as that helps.
-    fn climb_lattice(&mut self, lattice: &Lattice<'_>, beginning: Counts, seconds: f64) {
-        let mut here = (beginning, seconds);
-        let mut step = lattice.largest_step();
-        while step > 0 {
-            let from = here;
-            for counts in lattice.steps(&from.0, step) {
-                if lattice.bound(&counts) < here.1
-                    && let Some(seconds) = self.price_counts(lattice, &counts, here.1)
+    /// Steps of one size, as long as that helps.
+    fn climb_steps(&mut self, lattice: &Lattice<'_>, here: &mut (f64, Counts), size: u32) {
+        loop {
+            let from = here.1;
+            for counts in lattice.steps(&from, size) {
+                if lattice.bound(&counts) < here.0
+                    && let Some(seconds) = self.price_counts(lattice, &counts, here.0)
                 {
-                    here = (counts, seconds);
+                    *here = (seconds, counts);
                 }
             }
-            if here.0 == from.0 {
-                step /= 2;
+            if here.1 == from {
+                return;
             }
         }
     }
@@ -222,10 +238,7 @@ impl<'a> Search<'a> {
         let mut found = None;
         let streams = counts.n_slots > 0;
         for spread in if streams { &[false, true][..] } else { &[false] } {
-            let layout = lattice.layout(counts, *spread, self.prices);
-            if !self.draft.fits(&layout) {
-                continue;
-            }
+            let Some(layout) = lattice.layout(counts, *spread, self.prices) else { continue };
             let Some(predicted) = self.price(&layout, limit) else { continue };
             let seconds = predicted.seconds.get();
             if seconds < limit {
@@ -241,12 +254,12 @@ impl<'a> Search<'a> {
     }
 
     /// Puts what moves have left of the budget to use.
-    fn fill_rest(&mut self) {
+    fn fill_rest(&mut self, least_tensor: Bytes) {
         let Some((layout, _)) = &self.best else { return };
         let mut layout = Layout { resident: Vec::new(), ..layout.clone() };
         let used = vram_use(self.problem, &layout).total();
         let left = self.problem.vram.saturating_sub(used);
-        lattice::fill(self.problem, self.prices, &mut layout, left);
+        lattice::fill(self.problem, self.prices, &mut layout, left, least_tensor);
         self.try_layout(layout);
     }
 

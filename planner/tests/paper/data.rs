@@ -86,6 +86,27 @@ pub fn figure2() -> Vec<Gain> {
     rows(include_str!("../data/paper/figure2.csv")).map(of).collect()
 }
 
+/// One cell of Table 5: a smaller machine, by the memory of its card.
+#[derive(Debug, Clone)]
+pub struct SmallCell {
+    pub model: String,
+    pub n_ctx: u32,
+    pub card_gib: u32,
+    pub tps: f64,
+    pub ttft: f64,
+}
+
+pub fn table5() -> Vec<SmallCell> {
+    let of = |row: Vec<&str>| SmallCell {
+        model: row[0].into(),
+        n_ctx: number(row[1]),
+        card_gib: number(row[2]),
+        tps: number(row[3]),
+        ttft: number(row[4]),
+    };
+    rows(include_str!("../data/paper/table5.csv")).map(of).collect()
+}
+
 /// Tokens of the prompt of a Table 4 cell.
 pub fn n_prompt(model: &str, n_ctx: u32) -> u32 {
     let [nemo, qwen] = match n_ctx {
