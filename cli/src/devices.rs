@@ -19,7 +19,8 @@ pub(crate) fn backends(args: &DeviceArgs) -> Result<Backends, Failure> {
 /// The same, and what computes in them.
 pub(crate) fn described(args: &DeviceArgs) -> Result<(Backends, Description), Failure> {
     let options = cpu_options(args)?;
-    let sim = sim_options(args, options.kernels)?;
+    // Kernels asked for are the CPU's: a slow CPU beside a fast GPU is what most machines are.
+    let sim = sim_options(args, KernelTable::detect())?;
     let description = Description {
         threads: options.threads,
         isa: options.kernels.isa().to_string(),

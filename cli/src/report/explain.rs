@@ -114,14 +114,21 @@ fn plural(n: u32, word: &str, ending: &str) -> String {
 #[cfg(test)]
 mod tests {
     use engine_core::trace::TracedPass;
-    use planner::{Lane, Span};
+    use planner::{Bytes, Lane, Span};
 
     use super::*;
 
     #[test]
     fn passes_are_told_by_their_size() {
-        let pass =
-            |n_tokens, start: f64, end| TracedPass { n_tokens, n_kv: 9, plan: None, start, end };
+        let pass = |n_tokens, start: f64, end| TracedPass {
+            n_tokens,
+            n_kv: 9,
+            plan: None,
+            loaded: Bytes::ZERO,
+            is_cold: false,
+            start,
+            end,
+        };
         let spans = vec![Span { lane: Lane::Cpu, shard: 0, start: 0.0, end: 0.5 }];
         let passes = vec![pass(7, 0.0, 0.5), pass(1, 0.5, 0.7), pass(1, 0.7, 1.1)];
         let trace = Trace { passes, spans };

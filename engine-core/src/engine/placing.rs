@@ -1,9 +1,9 @@
 //! Where work is done: the plans of an engine with a GPU.
 
 use planner::{
-    Bytes, BytesPerSec, MachineProfile, Method, Model, Pass, Problem, Runtime, SavedPlan, Seconds,
-    Setting, Span, Switches, Tier, TierPlan, VramUse, plan_tiers, predict_plan, tier_times,
-    trace_plan,
+    Bytes, BytesPerSec, MachineProfile, Method, Model, Pass, Prediction, Problem, Runtime,
+    SavedPlan, Seconds, Setting, Span, Switches, Tier, TierPlan, VramUse, plan_tiers, predict_plan,
+    tier_times, trace_plan,
 };
 
 use crate::backend::Backend;
@@ -73,7 +73,7 @@ impl Planned {
         plan: usize,
         pass: &TracedPass,
     ) -> (Seconds, Vec<Span>) {
-        let TracedPass { n_tokens, n_kv, .. } = *pass;
+        let TracedPass { n_tokens, n_kv, loaded, is_cold, .. } = *pass;
         let shards = model.shards(Pass { n_tokens, n_outputs: 1, n_kv, n_ctx });
         let problem = Problem {
             shards: &shards,
@@ -83,15 +83,20 @@ impl Planned {
             runtime: Runtime::Baton,
         };
         let plan = &self.tiers[plan].plan;
-        (predict_plan(&problem, plan).seconds, trace_plan(&problem, plan))
+        let Prediction { first, seconds, .. } = predict_plan(&problem, plan);
+        let time = loaded / self.h2d() + if is_cold { first } else { seconds };
+        (time, trace_plan(&problem, plan))
     }
 
     /// The plans, with the budget without what the driver takes.
     pub(super) fn for_gpu(&self) -> GpuPlans<'_> {
         let driver = self.tiers.iter().map(|plan| plan.plan.vram.driver).max();
         let budget = self.budget.saturating_sub(driver.unwrap_or_default());
-        let h2d = self.machine.gpu.as_ref().map_or(BytesPerSec::new(1.0), |gpu| gpu.link.h2d);
-        GpuPlans { tiers: &self.tiers, times: &self.times, h2d, budget }
+        GpuPlans { tiers: &self.tiers, times: &self.times, h2d: self.h2d(), budget }
+    }
+
+    fn h2d(&self) -> BytesPerSec {
+        self.machine.gpu.as_ref().expect("plans for a GPU are made with its rates").link.h2d
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Gpu {
     ran: Option<Fence>,
     /// What the next submission must wait for besides its own copy.
     loading: Option<Fence>,
+    /// Weights that were copied to lay the arena out for another plan, since this was last asked.
+    loaded: Bytes,
     /// What each fence stands for, while work is traced.
     labels: Option<Vec<Labelled>>,
 }
@@ -95,6 +97,7 @@ impl Gpu {
             is_ahead: false,
             ran: None,
             loading: None,
+            loaded: Bytes::ZERO,
             labels: None,
         };
         Ok((gpu, placed.collect()))
@@ -118,6 +121,7 @@ impl Gpu {
         let is_there = |upload: &&Upload| self.contents.contains(upload);
         let missing: Vec<Upload> = plan.stays.iter().filter(|u| !is_there(u)).copied().collect();
         self.load(&missing)?;
+        self.loaded += missing.iter().map(|upload| upload.view.bytes()).sum();
         self.contents = stays;
         self.copies = vec![None; plan.copies.len()];
         if plan.schedule.uses(Device::Gpu) {
@@ -175,6 +179,16 @@ impl Gpu {
             self.is_ahead = true;
         }
         Ok(())
+    }
+
+    /// Whether copies have been begun for the pass that comes next.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
+    /// Weights that were copied for a change of plans, since this was last asked.
+    pub(super) fn take_loaded(&mut self) -> Bytes {
+        std::mem::take(&mut self.loaded)
     }
 
     /// Begins a copy of the ring, once all that was submitted so far has been done.

@@ -28,7 +28,7 @@ use self::gpu::{Gpu, Host};
 use self::inputs::write_all_inv_freq;
 use self::pass::{GpuSide, Pass, Work};
 use self::placed::PlacedPlan;
-use self::recorder::Recorder;
+use self::recorder::{Begun, Recorder};
 use crate::backend::{Backend, BackendError};
 use crate::batch::PassInputs;
 use crate::cancel::Cancel;
@@ -198,15 +198,19 @@ impl Executor {
         logits: &mut Vec<f32>,
     ) -> Result<(), ExecutorError> {
         let (size, start) = (inputs.size(), Instant::now());
-        let mut chosen = None;
+        let mut begun = Begun::default();
         let mut schedule = &self.all_cpu;
         let mut gpu = None;
         if let Some(Planned { gpu: device, plans, choice }) = &mut self.gpu {
             let index = choice.plan(size.n_tokens, n_after, device.laid_out());
-            chosen = Some(index);
             let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
             let plan = &plans[index];
             device.lay_out(index, plan, host)?;
+            begun = Begun {
+                plan: Some(index),
+                loaded: device.take_loaded(),
+                is_cold: !device.is_ahead(),
+            };
             schedule = &plan.schedule;
             gpu = Some(GpuSide { gpu: device, plan, views: plan.memory.pass.cut(size) });
         }
@@ -224,7 +228,7 @@ impl Executor {
         };
         pass.run(schedule, logits)?;
         if let Some(recorder) = &mut self.recorder {
-            recorder.pass(size, chosen, start);
+            recorder.pass(size, begun, start);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use planner::{Lane, Span};
+use planner::{Bytes, Lane, Span};
 
 use super::gpu::{Gpu, Labelled};
 use crate::backend::{Fence, FenceSpan, Res};
@@ -27,6 +27,14 @@ struct Handoff {
     end: Instant,
 }
 
+/// How a pass began on the GPU, if there is one.
+#[derive(Default)]
+pub(super) struct Begun {
+    pub(super) plan: Option<usize>,
+    pub(super) loaded: Bytes,
+    pub(super) is_cold: bool,
+}
+
 impl Recorder {
     pub(super) fn new() -> Recorder {
         let (passes, spans, handoffs) = (Vec::new(), Vec::new(), Vec::new());
@@ -34,10 +42,11 @@ impl Recorder {
     }
 
     /// A pass that began at `start` and is over.
-    pub(super) fn pass(&mut self, size: PassLimits, plan: Option<usize>, start: Instant) {
-        let PassLimits { n_tokens, n_cells, .. } = size;
+    pub(super) fn pass(&mut self, size: PassLimits, begun: Begun, start: Instant) {
+        let PassLimits { n_tokens, n_cells: n_kv, .. } = size;
+        let Begun { plan, loaded, is_cold } = begun;
         let (start, end) = (self.seconds(start), self.seconds(Instant::now()));
-        self.passes.push(TracedPass { n_tokens, n_kv: n_cells, plan, start, end });
+        self.passes.push(TracedPass { n_tokens, n_kv, plan, loaded, is_cold, start, end });
     }
 
     /// The CPU has computed shards from this one on.

@@ -6,7 +6,7 @@ mod perfetto;
 pub use account::{Account, Stall};
 pub use perfetto::perfetto;
 
-use planner::Span;
+use planner::{Bytes, Span};
 
 /// What ran when. Times are seconds since the trace began.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +26,10 @@ pub struct TracedPass {
     pub n_kv: u32,
     /// The plan that it was run with, among the engine's; none without a GPU.
     pub plan: Option<usize>,
+    /// Weights copied before it, because the pass before had another plan.
+    pub loaded: Bytes,
+    /// No copy was made ahead of it.
+    pub is_cold: bool,
     /// When it began.
     pub start: f64,
     /// When its logits were there, or where none were wanted, when all of it was submitted.

@@ -79,12 +79,22 @@ fn complete(process: u32, lane: Option<Lane>, name: &str, start: f64, end: f64) 
 
 #[cfg(test)]
 mod tests {
+    use planner::Bytes;
+
     use super::*;
 
     #[test]
     fn each_lane_has_its_events() {
         let span = |lane, shard, start, end| Span { lane, shard, start, end };
-        let pass = TracedPass { n_tokens: 1, n_kv: 5, plan: Some(0), start: 1.0, end: 2.0 };
+        let pass = TracedPass {
+            n_tokens: 1,
+            n_kv: 5,
+            plan: Some(0),
+            loaded: Bytes::ZERO,
+            is_cold: false,
+            start: 1.0,
+            end: 2.0,
+        };
         let trace = Trace { passes: vec![pass], spans: vec![span(Lane::Gpu, 3, 1.25, 1.5)] };
         let text = perfetto(&trace, &[vec![span(Lane::Copy, 2, 0.25, 0.5)]], 2);
         let json: Value = serde_json::from_str(&text).expect("JSON");
