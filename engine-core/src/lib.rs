@@ -36,7 +36,7 @@ pub use engine::{Engine, EngineOptions, KvFormat, Placing, Plans, Vram, open_tok
 pub use error::EngineError;
 pub use executor::{MemoryNeed, PlanFault};
 pub use planned::PlannedModel;
-pub use request::{Prompt, Request};
+pub use request::{Prompt, Request, Speculation};
 pub use sampler::{Sampler, SamplerError, Sampling};
 pub use session::{Event, FinishReason, Generation, Session};
-pub use stats::Stats;
+pub use stats::{Speculated, Stats};

@@ -16,6 +16,27 @@ pub struct Request {
     pub stop: Vec<String>,
     /// Most tokens of the answer; absent, as many as the KV cache holds.
     pub max_tokens: Option<u32>,
+    /// Whether tokens are guessed and then checked several at once.
+    pub speculation: Speculation,
+}
+
+/// Whether tokens are guessed and then checked several at once, which saves passes where a text repeats itself.
+///
+/// Each token is chosen from the same logits after the same tokens, so the answer is the same, whatever the sampling, on
+/// every device that computes a row the same way in passes of any size, as the CPU does. Where a plan has passes of
+/// different sizes done by devices that round differently, the choice between tokens that are almost equally likely may
+/// differ, as it may between any two placements. Models whose rotations depend on the length of the sequence (dynamic
+/// NTK, LongRoPE) are run without.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Speculation {
+    /// Each pass runs one token.
+    #[default]
+    Off,
+    /// What followed the last tokens where they came before is checked, 3 or 15 tokens at once, as long as that saves
+    /// more time than it takes. Source: Saxena, "Prompt Lookup Decoding", 2023.
+    Lookup,
+    /// The same, even where it takes longer; for measurements.
+    LookupAlways,
 }
 
 /// What to answer or continue.
@@ -39,7 +60,13 @@ impl Prompt {
 impl From<Prompt> for Request {
     /// Greedy decoding until the model ends the answer.
     fn from(prompt: Prompt) -> Request {
-        Request { prompt, sampling: Sampling::default(), stop: Vec::new(), max_tokens: None }
+        Request {
+            prompt,
+            sampling: Sampling::default(),
+            stop: Vec::new(),
+            max_tokens: None,
+            speculation: Speculation::Off,
+        }
     }
 }
 
@@ -53,6 +80,7 @@ pub(crate) struct ValidRequest {
     pub(crate) sampler: Sampler,
     pub(crate) stop: Vec<String>,
     pub(crate) max_tokens: Option<u32>,
+    pub(crate) speculation: Speculation,
 }
 
 impl ValidRequest {
@@ -89,7 +117,8 @@ impl ValidRequest {
         if let Some(token) = prompt.iter().find(|token| token.0 >= n_vocab) {
             return Err(EngineError::UnknownToken { id: token.0, n_vocab });
         }
-        let (stop, max_tokens) = (request.stop.clone(), request.max_tokens);
-        Ok(ValidRequest { prompt, text_start, sampler, stop, max_tokens })
+        let stop = request.stop.clone();
+        let Request { max_tokens, speculation, .. } = *request;
+        Ok(ValidRequest { prompt, text_start, sampler, stop, max_tokens, speculation })
     }
 }

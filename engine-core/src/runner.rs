@@ -42,6 +42,11 @@ impl Runner {
         self.cells.len(seq)
     }
 
+    /// Most tokens of a pass that gives the logits of each.
+    pub(crate) fn most_checked(&self) -> usize {
+        self.limits.n_tokens.min(self.limits.n_outputs) as usize
+    }
+
     /// Forgets all but the first `len` tokens of `seq`, or all where it cannot go on from those. Gives how many are left.
     pub(crate) fn truncate(&mut self, seq: SeqId, len: usize) -> usize {
         self.cells.truncate(seq, len)

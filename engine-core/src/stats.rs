@@ -17,6 +17,17 @@ pub struct Stats {
     pub prefill: Seconds,
     /// From the first token to the last.
     pub decode: Seconds,
+    /// What speculation did; absent where it is off.
+    pub speculated: Option<Speculated>,
+}
+
+/// What speculation did for one answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Speculated {
+    /// Tokens proposed, and run before it was known whether they are part of the answer.
+    pub n_proposed: u32,
+    /// Those of them that were. An answer may end before the last of them.
+    pub n_accepted: u32,
 }
 
 impl Stats {

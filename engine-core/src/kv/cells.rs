@@ -178,4 +178,24 @@ mod tests {
             assert_eq!(of(&cells, 1, A).len(), kept);
         }
     }
+
+    #[test]
+    fn the_rest_of_a_pass_can_always_be_given_back() {
+        // Passes of four whose first token at least is kept: what is left was once there, and is what is seen.
+        let layers =
+            [None, Some(1), Some(3), Some(9)].map(|window| LayerConfig { window, rope: 0 });
+        let limits = PassLimits { n_tokens: 4, n_outputs: 4, n_cells: 400 };
+        let mut cells = KvCells::new(&KvGroups::of(&layers, limits), 400);
+        for i in 0..200 {
+            let (len, n) = (cells.len(A), 1 + i * i % 4);
+            cells.extend(A, n as u32).unwrap();
+            let before: Vec<_> = (0..4).map(|group| of(&cells, group, A)).collect();
+            let kept = len + 1 + i % n;
+            assert_eq!(cells.truncate(A, kept), kept, "pass {i}");
+            for (group, (before, window)) in before.iter().zip([400, 1, 3, 9]).enumerate() {
+                let seen = (kept + 1).saturating_sub(window)..kept;
+                assert_eq!(of(&cells, group, A)[seen.clone()], before[seen]);
+            }
+        }
+    }
 }

@@ -3,7 +3,11 @@
 mod answer_text;
 mod event;
 mod generation;
+mod lookup;
+mod pace;
 mod sequence;
+mod speculator;
+mod transcript;
 
 pub use event::{Event, FinishReason};
 pub use generation::Generation;

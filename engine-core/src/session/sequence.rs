@@ -8,6 +8,7 @@ use crate::cancel::Cancel;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::kv::SeqId;
+use crate::model::RopeConfig;
 use crate::perplexity::Chunk;
 use crate::request::{Request, ValidRequest};
 use crate::tokenizer::TokenId;
@@ -91,6 +92,16 @@ impl<'e> Session<'e> {
         let kept = self.engine.parts().0.truncate(self.seq, len);
         self.tokens.truncate(kept);
         kept
+    }
+
+    /// Most tokens that one pass can check besides the next one: it has logits for each of them, and any of them can be
+    /// forgotten again. None where rotations depend on how long the pass makes the sequence, for then logits do too.
+    pub(super) fn most_proposed(&mut self) -> usize {
+        if self.engine.config().ropes.iter().any(RopeConfig::depends_on_length) {
+            return 0;
+        }
+        let free = self.engine.n_ctx() as usize - self.tokens.len();
+        self.engine.parts().0.most_checked().min(free).saturating_sub(1)
     }
 
     /// Runs tokens that follow those already run. `wants_logits` is asked with each one's index in the sequence.
