@@ -16,6 +16,10 @@ pub(crate) struct AnswerArgs {
     /// End the answer before this text; may be given several times
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) stop: Vec<String>,
+    /// Where words come again, guess what follows and check several tokens at once: the same answer, sooner if it
+    /// repeats or quotes; rests where that does not pay
+    #[arg(long)]
+    pub(crate) lookup: bool,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
 }

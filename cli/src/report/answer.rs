@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use engine_core::{FinishReason, Stats, Vram};
+use engine_core::{FinishReason, Speculated, Stats, Vram};
 use planner::{Seconds, VramUse};
 use serde::Serialize;
 
@@ -26,6 +26,9 @@ impl fmt::Display for AnswerReport {
         write!(f, "prefill {} TPS ({n_run} tokens), ", Rate(stats.prefill_tps()))?;
         write!(f, "TTFT {:.3} s, ", stats.ttft.get())?;
         write!(f, "{} TPS ({} tokens), ", Rate(stats.tps()), stats.n_generated)?;
+        if let Some(Speculated { n_proposed, n_accepted }) = stats.speculated {
+            write!(f, "lookup {n_accepted} of {n_proposed} right, ")?;
+        }
         write!(f, "load {:.3} s; {}; seed {seed}", load.get(), explain(*reason))?;
         match &self.vram {
             Some(vram) => write!(f, "\n{}", Held(vram)),
@@ -79,6 +82,10 @@ pub(crate) struct AnswerJson<'a> {
     ttft_s: f64,
     prefill_tps: Option<f64>,
     tps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposed_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted_tokens: Option<u32>,
     load_s: f64,
     n_ctx: u32,
     seed: u64,
@@ -129,6 +136,8 @@ impl AnswerReport {
             ttft_s: self.stats.ttft.get(),
             prefill_tps: self.stats.prefill_tps(),
             tps: self.stats.tps(),
+            proposed_tokens: self.stats.speculated.map(|speculated| speculated.n_proposed),
+            accepted_tokens: self.stats.speculated.map(|speculated| speculated.n_accepted),
             load_s: self.load.get(),
             n_ctx: self.n_ctx,
             seed: self.seed,
@@ -149,6 +158,7 @@ mod tests {
             ttft: Seconds::new(0.12),
             prefill: Seconds::new(0.1),
             decode: Seconds::new(0.2),
+            speculated: None,
         };
         let (load, seed) = (Seconds::new(0.05), 7);
         let reason = FinishReason::MaxTokens;
@@ -161,6 +171,17 @@ mod tests {
         let expected = "prefill 380.0 TPS (38 tokens), TTFT 0.120 s, 50.0 TPS (11 tokens), load 0.050 s; \
                         cut at --max-tokens; seed 7";
         assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn speculation_is_told_where_it_is_on() {
+        let off = serde_json::to_value(report().json("Hi")).expect("JSON");
+        assert_eq!(off.get("proposed_tokens"), None);
+        let speculated = Some(Speculated { n_proposed: 18, n_accepted: 9 });
+        let report = AnswerReport { stats: Stats { speculated, ..report().stats }, ..report() };
+        assert!(report.to_string().contains("TPS (11 tokens), lookup 9 of 18 right, load"));
+        let on = serde_json::to_value(report.json("Hi")).expect("JSON");
+        assert_eq!((&on["proposed_tokens"], &on["accepted_tokens"]), (&18.into(), &9.into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use engine_core::tokenizer::Message;
-use engine_core::{Prompt, Request, Sampling};
+use engine_core::{Prompt, Request, Sampling, Speculation};
 
 use crate::args::{AnswerArgs, SamplingArgs};
 use crate::failure::Failure;
@@ -18,15 +18,17 @@ pub(crate) struct AnswerSettings {
     sampling: Sampling,
     stop: Vec<String>,
     max_tokens: Option<u32>,
+    speculation: Speculation,
 }
 
 impl AnswerSettings {
     pub(crate) fn check(args: AnswerArgs) -> Result<AnswerSettings, Failure> {
-        let AnswerArgs { system, max_tokens, stop, sampling } = args;
+        let AnswerArgs { system, max_tokens, stop, lookup, sampling } = args;
         let seed = sampling.seed.unwrap_or_else(any_seed);
         let sampling = sampling_of(&sampling, seed);
         sampling.check().map_err(Failure::input)?;
-        Ok(AnswerSettings { system, seed, sampling, stop, max_tokens })
+        let speculation = if lookup { Speculation::Lookup } else { Speculation::Off };
+        Ok(AnswerSettings { system, seed, sampling, stop, max_tokens, speculation })
     }
 
     /// A request to answer `prompt` in this way.
@@ -36,6 +38,7 @@ impl AnswerSettings {
             sampling: self.sampling,
             stop: self.stop.clone(),
             max_tokens: self.max_tokens,
+            speculation: self.speculation,
         }
     }
 

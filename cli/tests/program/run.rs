@@ -65,6 +65,23 @@ fn the_same_seed_gives_the_same_answer() {
 }
 
 #[test]
+fn lookup_changes_neither_text_nor_json_but_for_its_counts() {
+    let words = ["one two one two one two one two", "--raw", "--temperature", "0"];
+    let plain = run(&words).success();
+    let outcome = run(&[&words[..], &["--lookup"]].concat());
+    assert!(last_line(&outcome.stderr).contains(" TPS (8 tokens), lookup "), "{}", outcome.stderr);
+    assert_eq!(outcome.success(), plain);
+    let json = |more: &[&str]| -> serde_json::Value {
+        let words = [&words[..], &["--json"], more].concat();
+        serde_json::from_str(&run(&words).success()).expect("JSON")
+    };
+    let (off, on) = (json(&[]), json(&["--lookup"]));
+    assert_eq!(off["text"], on["text"]);
+    assert_eq!(off.get("accepted_tokens"), None);
+    assert!(on["accepted_tokens"].as_u64() <= on["proposed_tokens"].as_u64());
+}
+
+#[test]
 fn a_seed_that_was_drawn_is_told() {
     let seeds = [(); 2].map(|()| {
         let outcome = run(&["Hi"]);
