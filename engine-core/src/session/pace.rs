@@ -35,7 +35,7 @@ impl Pace {
     pub(super) fn of(speculation: Speculation) -> Option<Pace> {
         let thrift = match speculation {
             Speculation::Off => return None,
-            Speculation::Lookup => Some(Thrift::new()),
+            Speculation::Lookup => Some(Thrift::default()),
             Speculation::LookupAlways => None,
         };
         Some(Pace { n_proposed: FEW, thrift })
@@ -65,52 +65,33 @@ const WARM_UP: u32 = 4;
 /// Weight of the newest plain pass in the average.
 const NEWEST: f64 = 1.0 / 8.0;
 
-/// Plain passes that checking may cost at first.
-const FIRST_CREDIT: f64 = 1.0;
+/// Plain passes that checking may cost, for each pass: it takes this much longer at most, and one check more.
+const ALLOWANCE: f64 = 1.0 / 64.0;
 
 /// Most plain passes saved that may be spent again.
 const MOST_CREDIT: f64 = 4.0;
 
-/// Plain passes after the credit is used up; twice as many each time, up to the most.
-const FIRST_REST: u32 = 32;
-const LONGEST_REST: u32 = 1024;
-
 /// Weighs what checking saves against what it takes, in plain passes: a pass of one token and nothing proposed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Thrift {
     n_plain: u32,
     /// Average time of a plain pass.
     plain: f64,
     /// Going back to plain passes may move weights; that is part of the price.
     checked_last: bool,
+    /// What checking may cost; below zero, what it cost too much.
     credit: f64,
-    /// Plain passes before the next try.
-    rest: u32,
-    next_rest: u32,
 }
 
 impl Thrift {
-    fn new() -> Thrift {
-        Thrift {
-            n_plain: 0,
-            plain: 0.0,
-            checked_last: false,
-            credit: FIRST_CREDIT,
-            rest: 0,
-            next_rest: FIRST_REST,
-        }
-    }
-
     fn allows(&self) -> bool {
-        self.n_plain >= WARM_UP && self.rest == 0
+        self.n_plain >= WARM_UP && self.credit >= 0.0
     }
 
     /// Learns from a pass, and says whether it took no longer than plain passes would have.
     fn learn(&mut self, pass: Checked) -> bool {
         let plain = pass.n_proposed == 0;
-        if plain {
-            self.rest = self.rest.saturating_sub(1);
-        }
+        self.credit = (self.credit + ALLOWANCE).min(MOST_CREDIT);
         let priced = !plain || self.checked_last;
         self.checked_last = !plain;
         if !priced || self.n_plain == 0 {
@@ -118,7 +99,7 @@ impl Thrift {
             return true;
         }
         let saved = (1 + pass.n_accepted) as f64 - pass.time.get() / self.plain;
-        self.book(saved);
+        self.credit = (self.credit + saved).min(MOST_CREDIT);
         saved >= 0.0
     }
 
@@ -126,18 +107,6 @@ impl Thrift {
         self.n_plain = self.n_plain.saturating_add(1);
         let weight = f64::from(self.n_plain).recip().max(NEWEST);
         self.plain += (time.get() - self.plain) * weight;
-    }
-
-    fn book(&mut self, saved: f64) {
-        self.credit += saved;
-        if self.credit < 0.0 {
-            self.credit = 0.0;
-            self.rest = self.next_rest;
-            self.next_rest = (2 * self.next_rest).min(LONGEST_REST);
-        } else if self.credit >= MOST_CREDIT {
-            self.credit = MOST_CREDIT;
-            self.next_rest = FIRST_REST;
-        }
     }
 }
 
@@ -236,7 +205,7 @@ mod tests {
         let waited = machine.passes(300, 99).iter().take_while(|&&n| n == 0).count();
         assert!(waited < 256, "{waited}");
         assert_eq!(machine.passes(3, 99), [15; 3]);
-        // What was saved is spent before the next rest, which is short again.
+        // What was saved is spent before the next rest.
         let tries = machine.passes(100, 0);
         assert!(tries.iter().filter(|&&n| n > 0).count() >= 5, "{tries:?}");
     }
