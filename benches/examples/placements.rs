@@ -21,7 +21,7 @@ use engine_core::{
 use planner::{Bytes, MachineProfile, Method, Strategy};
 
 /// Tokens of an answer.
-const N_GEN: u32 = 17;
+const N_GEN: u32 = 33;
 
 /// Answers of which the one in the middle counts.
 const ROUNDS: usize = 3;

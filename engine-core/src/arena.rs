@@ -3,6 +3,7 @@
 //!
 //! What stays from pass to pass fills the region from its start; scratch is at its end, and the ring before that.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -43,52 +44,61 @@ pub(crate) struct Places {
 
 /// Places for plans that are used one at a time in a region of `size`, which holds each of them.
 pub(crate) fn arrange(size: Bytes, plans: &[Needs]) -> Vec<Places> {
+    let sharing = |item: &Item| plans.iter().filter(|plan| plan.items.contains_key(item)).count();
     // Where an item was put last: later plans keep it there if they can.
     let mut known: BTreeMap<Item, Bytes> = BTreeMap::new();
     let arrange_one = |needs: &Needs| {
         let scratch = size.saturating_sub(needs.scratch);
         let ring = scratch.saturating_sub(needs.ring);
-        let items = beside(needs, &known, ring).unwrap_or_else(|| one_after_the_other(needs));
+        // What most plans have in common lies lowest, where no plan's ring reaches, and large things come before small.
+        let mut order: Vec<(Item, Bytes)> = needs.items.iter().map(|(&i, &n)| (i, n)).collect();
+        order.sort_by_key(|&(item, n)| (Reverse(sharing(&item)), Reverse(n), item));
+        let items = place(&order, &known, ring);
         known.extend(&items);
         Places { items, ring, scratch }
     };
     plans.iter().map(arrange_one).collect()
 }
 
-/// Items that are known where they were, the others in the gaps, the largest first; `None` where one finds no gap.
-fn beside(
-    needs: &Needs,
+/// Keeps items that are known where they were, as many as leave gaps for the others: from the highest on they move.
+fn place(
+    order: &[(Item, Bytes)],
     known: &BTreeMap<Item, Bytes>,
+    end: Bytes,
+) -> BTreeMap<Item, Bytes> {
+    let ends = order.iter().filter_map(|(item, size)| Some(*known.get(item)? + *size));
+    let mut limits: Vec<Bytes> = ends.filter(|known_end| *known_end <= end).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let tries = limits.into_iter().rev().chain([Bytes::ZERO]);
+    let mut placed = tries.filter_map(|limit| place_beside(order, known, limit, end));
+    placed.next().expect("with nothing kept all lie one after the other")
+}
+
+/// Keeps known items that end by `limit`, the others in the gaps; `None` where one finds no gap.
+fn place_beside(
+    order: &[(Item, Bytes)],
+    known: &BTreeMap<Item, Bytes>,
+    limit: Bytes,
     end: Bytes,
 ) -> Option<BTreeMap<Item, Bytes>> {
     let mut taken = Taken::default();
-    let mut rest: Vec<(Item, Bytes)> = Vec::new();
     let mut places = BTreeMap::new();
-    for (&item, &size) in &needs.items {
-        match known.get(&item) {
-            Some(&start) if taken.take(start..start + size, end) => {
-                places.insert(item, start);
-            }
-            _ => rest.push((item, size)),
+    for &(item, size) in order {
+        if let Some(&start) = known.get(&item)
+            && taken.take(start..start + size, limit)
+        {
+            places.insert(item, start);
         }
     }
-    rest.sort_by_key(|&(item, size)| (std::cmp::Reverse(size), item));
-    for (item, size) in rest {
-        let start = taken.gap(size, end)?;
-        taken.take(start..start + size, end);
-        places.insert(item, start);
+    for &(item, size) in order {
+        if !places.contains_key(&item) {
+            let start = taken.gap(size, end)?;
+            taken.take(start..start + size, end);
+            places.insert(item, start);
+        }
     }
     Some(places)
-}
-
-fn one_after_the_other(needs: &Needs) -> BTreeMap<Item, Bytes> {
-    let mut end = Bytes::ZERO;
-    let place = |(&item, &size): (&Item, &Bytes)| {
-        let start = end;
-        end += size;
-        (item, start)
-    };
-    needs.items.iter().map(place).collect()
 }
 
 /// Ranges in use, by their start.
@@ -145,17 +155,22 @@ mod tests {
     fn what_two_plans_share_stays() {
         let plans = [needs(&[(1, 10), (2, 20), (3, 30)], 0, 5), needs(&[(2, 20), (4, 8)], 20, 10)];
         let [first, second] = &arrange(Bytes::new(90), &plans)[..] else { panic!("two plans") };
-        assert_eq!(starts(first), [(1, 50), (2, 30), (3, 0)]);
-        assert_eq!(starts(second), [(2, 30), (4, 0)]);
+        assert_eq!(starts(first), [(1, 50), (2, 0), (3, 20)]);
+        assert_eq!(starts(second), [(2, 0), (4, 20)]);
         assert_eq!((second.ring, second.scratch), (Bytes::new(60), Bytes::new(80)));
     }
 
     #[test]
-    fn where_gaps_are_too_small_all_is_moved() {
-        let plans = [needs(&[(1, 10), (2, 10), (3, 10)], 0, 0), needs(&[(2, 10), (4, 20)], 0, 0)];
-        let [first, second] = &arrange(Bytes::new(30), &plans)[..] else { panic!("two plans") };
+    fn where_gaps_are_too_small_the_highest_are_moved() {
+        let plans = [
+            needs(&[(1, 10), (2, 10), (3, 10)], 0, 0),
+            needs(&[(1, 10), (3, 10), (4, 10)], 0, 0),
+            needs(&[(1, 10), (2, 20)], 0, 0),
+        ];
+        let [first, second, third] = &arrange(Bytes::new(30), &plans)[..] else { panic!("three") };
         assert_eq!(starts(first), [(1, 0), (2, 10), (3, 20)]);
-        assert_eq!(starts(second), [(2, 0), (4, 10)]);
+        assert_eq!(starts(second), [(1, 0), (3, 20), (4, 10)]);
+        assert_eq!(starts(third), [(1, 0), (2, 10)]);
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use crate::error::PlanError;
 use crate::extras::{Extras, Split, Switches};
 use crate::model::{Model, Pass};
 use crate::placement::Tier;
-use crate::plan::{Plan, predict_plan};
+use crate::plan::Plan;
 use crate::problem::{Problem, Runtime};
 use crate::profile::MachineProfile;
 use crate::request::Request;
@@ -19,6 +19,9 @@ const UBATCHES: [u32; 3] = [512, 1024, 2048];
 
 /// and with so many of them to a shard's turn.
 const LAYER_MAJOR: [u32; 4] = [2, 4, 8, 16];
+
+/// Programs that copy for batches do so from this many tokens on.
+pub(crate) const LARGE_BATCH: u32 = 32;
 
 /// What is asked of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,8 +147,6 @@ impl Setting<'_> {
     }
 
     pub(crate) fn runtime(&self, method: Method, n_tokens: u32, extras: Extras) -> Runtime {
-        /// Programs that copy for batches do so from this many tokens on.
-        const LARGE_BATCH: u32 = 32;
         match (method, &self.machine.gpu) {
             (Method::Strategy(Strategy::WholeLayers), Some(gpu))
                 if n_tokens >= LARGE_BATCH && self.vram > Bytes::ZERO =>
@@ -261,35 +262,4 @@ fn with_switches(setting: &Setting<'_>, mut best: Forecast) -> Forecast {
         }
     }
     best
-}
-
-/// The plans of all tiers up to `n_ubatch`, for a context that is half full, with what the engine has.
-///
-/// # Errors
-/// As [`forecast`].
-pub fn plan_tiers(
-    setting: &Setting<'_>,
-    n_ctx: u32,
-    n_ubatch: u32,
-    method: Method,
-) -> Result<Vec<TierPlan>, PlanError> {
-    let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
-    let request = Request::new(setting, workload, n_ubatch);
-    let largest = Tier::holding(n_ubatch);
-    let tiers = Tier::ALL.into_iter().filter(|tier| largest.is_none_or(|largest| *tier <= largest));
-    let n_kv = n_ctx.div_ceil(2);
-    tiers.map(|tier| request.tier(tier, n_kv, method, Extras::default())).collect()
-}
-
-/// Seconds of a pass of each tier under the plans that hold it: those of its own tier and of larger ones, in order. For
-/// a context that is half full.
-pub fn tier_times(setting: &Setting<'_>, n_ctx: u32, plans: &[TierPlan]) -> Vec<Vec<Seconds>> {
-    let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
-    let times = |(i, TierPlan { tier, method, .. }): (usize, &TierPlan)| {
-        let pass = workload.pass(*tier, n_ctx.div_ceil(2));
-        setting.with_problem(pass, *method, Extras::default(), |problem| {
-            plans[i..].iter().map(|plan| predict_plan(problem, &plan.plan).seconds).collect()
-        })
-    };
-    plans.iter().enumerate().map(times).collect()
 }

@@ -26,6 +26,7 @@ mod saved;
 mod shard;
 mod solve;
 mod strategy;
+mod tiers;
 mod timeline;
 pub mod typed;
 mod units;
@@ -33,9 +34,7 @@ mod units;
 pub use cost::{AttentionShape, OpCost};
 pub use error::{ModelFileError, PlanError, ProfileError};
 pub use extras::{Extras, Rows, Split, Switch, Switches};
-pub use forecast::{
-    Forecast, Method, Setting, TierPlan, Workload, forecast, plan_tiers, tier_times,
-};
+pub use forecast::{Forecast, Method, Setting, TierPlan, Workload, forecast};
 pub use format::Format;
 pub use model::{Ffn, Formats, Model, ModelShape, Pass, Window};
 pub use placement::{Placement, Tier};
@@ -54,5 +53,6 @@ pub use saved::{PLAN_SCHEMA, SavedPlan, SavedPlanError};
 pub use shard::{Shard, ShardCost};
 pub use solve::{plan_by, plan_of, solve};
 pub use strategy::Strategy;
+pub use tiers::{plan_tiers, tier_times};
 pub use timeline::{Lane, Span};
 pub use units::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};

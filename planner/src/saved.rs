@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::error::PlanError;
-use crate::forecast::{Method, Setting, TierPlan, plan_tiers};
+use crate::forecast::{Method, Setting, TierPlan};
 use crate::ring::is_safe;
+use crate::tiers::plan_tiers;
 use crate::units::Bytes;
 
 /// Version of the file's layout.

@@ -106,6 +106,23 @@ impl Strategy {
     }
 }
 
+/// The most whole layers, counted from the last, that fit beside a slot for any one shard of the others.
+pub(crate) fn layers_beside_a_slot(problem: &Problem<'_>) -> Option<u32> {
+    let draft = Draft { problem, prices: &Price::all(problem) };
+    let n = draft.n_layer();
+    draft.most(n, |k| draft.of(layers_from(n - k, Placement::Streamed), 1))
+}
+
+/// So many whole layers pinned, counted from the last, the others at `rest`, streamed ones with one slot; the output is
+/// pinned if all layers are and it fits, too.
+pub(crate) fn whole_layers_layout(problem: &Problem<'_>, pinned: u32, rest: Placement) -> Layout {
+    let draft = Draft { problem, prices: &Price::all(problem) };
+    let first = draft.n_layer().saturating_sub(pinned);
+    let whole = draft.of(layers_from(first, rest), 1);
+    let all = draft.of(with_output(layers_from(first, rest)), 1);
+    if first == 0 && draft.fits(&all) { all } else { whole }
+}
+
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -140,9 +157,15 @@ fn first_layers(k: u32, rest: Placement) -> impl Fn(Shard) -> Placement {
 
 /// The layers from `first` on pinned, the rest on the CPU.
 fn last_layers(first: u32) -> impl Fn(Shard) -> Placement {
+    layers_from(first, Placement::Cpu)
+}
+
+/// The layers from `first` on pinned, the others at `rest`, embedding and output on the CPU.
+fn layers_from(first: u32, rest: Placement) -> impl Fn(Shard) -> Placement {
     move |shard| match shard {
         Shard::Attention { layer } | Shard::Ffn { layer } if layer >= first => Placement::Pinned,
-        _ => Placement::Cpu,
+        Shard::Attention { .. } | Shard::Ffn { .. } => rest,
+        Shard::Embedding | Shard::Output => Placement::Cpu,
     }
 }
 

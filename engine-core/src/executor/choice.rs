@@ -46,17 +46,24 @@ impl Choice {
     pub(super) fn plan(&self, n_tokens: u32, n_after: u32, current: Option<usize>) -> usize {
         let tier = self.n_tokens.iter().position(|most| *most >= n_tokens);
         let tier = tier.expect("there is a plan for the largest pass");
-        let passes = if n_tokens <= MOST_TOKENS_OF_AN_ANSWER {
-            PASSES_OF_AN_ANSWER
-        } else {
-            1.0 + f64::from(n_after)
-        };
-        let cost = |plan: usize| {
-            let change = current.map_or(0.0, |current| self.change[current][plan]);
-            change + passes * self.times[tier][plan - tier].get()
-        };
         let plans = tier..self.n_tokens.len();
+        let change = |plan: usize| current.map_or(0.0, |current| self.change[current][plan]);
+        let cost = |plan: usize| {
+            let pass = self.times[tier][plan - tier].get();
+            if n_tokens <= MOST_TOKENS_OF_AN_ANSWER {
+                change(plan) + PASSES_OF_AN_ANSWER * pass
+            } else {
+                change(plan) + (1.0 + f64::from(n_after)) * pass + self.answer_after(plan)
+            }
+        };
         plans.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("there is the tier's own")
+    }
+
+    /// An answer after a prompt that was run with a plan, under what is best for it then.
+    fn answer_after(&self, plan: usize) -> f64 {
+        let pairs = self.change[plan].iter().zip(&self.times[0]);
+        let costs = pairs.map(|(change, pass)| change + PASSES_OF_AN_ANSWER * pass.get());
+        costs.fold(f64::INFINITY, f64::min)
     }
 }
 

@@ -69,11 +69,13 @@ pub fn measure(
     let mut watch = Stopwatch::start(effort, n_cpu + n_gpu, watcher);
     let region = pool::weights(effort.pool);
 
+    watch.begin_part(n_cpu);
     let DeviceTimes { kernels, pass } =
         kernels::measure(cpu, &region, &mut watch, effort, &cpu_formats)?;
     let mut dram = fastest_read(&kernels.products);
     let gpu = match (&mut gpu, vram, gpu_formats) {
         (Some(gpu), Some(vram), Some(formats)) => {
+            watch.begin_part(n_gpu);
             let times = kernels::measure(*gpu, &region, &mut watch, effort, &formats)?;
             let LinkTimes { link, dram: together } = link::measure(cpu, *gpu, &region, &mut watch)?;
             dram = BytesPerSec::new(dram.get().max(together.get()));

@@ -43,7 +43,11 @@ pub struct Watcher<'a> {
 /// Hands out time and gathers noise.
 pub(super) struct Stopwatch<'a> {
     watcher: Watcher<'a>,
+    /// When all time is spent.
+    end: Instant,
+    /// When the time of the part under way is spent, and how many figures are done then.
     deadline: Instant,
+    part: usize,
     /// The longest measurement, in seconds.
     longest: f64,
     /// The longest time for one figure.
@@ -65,10 +69,20 @@ pub(super) struct Sample {
 impl<'a> Stopwatch<'a> {
     /// A watch for `total` figures within the time of `effort`.
     pub(super) fn start(effort: &Effort, total: usize, watcher: Watcher<'a>) -> Stopwatch<'a> {
-        let deadline = Instant::now() + effort.time;
+        let end = Instant::now() + effort.time;
         let figure = effort.figure;
         let longest = LARGEST_SHARE * effort.time.as_secs_f64();
-        Stopwatch { watcher, deadline, longest, figure, done: 0, total, noisy: Vec::new() }
+        let (deadline, part, noisy) = (end, total, Vec::new());
+        Stopwatch { watcher, end, deadline, part, longest, figure, done: 0, total, noisy }
+    }
+
+    /// Gives the next `n` figures their share of the time that is left, so that a slow device leaves some to the others.
+    pub(super) fn begin_part(&mut self, n: usize) {
+        let now = Instant::now();
+        let share = n as f64 / self.total.saturating_sub(self.done).max(1) as f64;
+        let left = self.end.saturating_duration_since(now);
+        self.deadline = now + left.mul_f64(share.min(1.0));
+        self.part = self.done + n;
     }
 
     /// Whether there is time for a measurement that is expected to take so many seconds.
@@ -92,7 +106,7 @@ impl<'a> Stopwatch<'a> {
     ) -> Result<Sample, MeasureError> {
         let (done, total) = (self.done, self.total);
         (self.watcher.on_progress)(Progress { done, total, next: figure });
-        let share = self.left() / total.saturating_sub(done).max(1) as f64;
+        let share = self.left() / self.part.saturating_sub(done).max(1) as f64;
         let share = share.min(self.figure.as_secs_f64());
         let start = Instant::now();
         let mut times = Vec::new();
@@ -204,6 +218,17 @@ mod tests {
         let noisy = watch.into_noisy();
         assert_eq!(noisy.len(), 1);
         assert!((noisy[0].spread - 1.0 / 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_part_leaves_time_to_the_next() {
+        let mut on_progress = |_| ();
+        let mut watch = watch(Duration::from_secs(3600), &mut on_progress);
+        watch.begin_part(1);
+        assert!((1799.0..=1800.0).contains(&watch.left()));
+        watch.skip();
+        watch.begin_part(1);
+        assert!((3599.0..=3600.0).contains(&watch.left()));
     }
 
     #[test]

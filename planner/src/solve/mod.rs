@@ -75,7 +75,7 @@ pub fn plan_of(problem: &Problem<'_>, layout: Layout) -> Plan {
     Plan { layout, slots, vram, predicted }
 }
 
-fn check(problem: &Problem<'_>) -> Result<(), PlanError> {
+pub(crate) fn check(problem: &Problem<'_>) -> Result<(), PlanError> {
     let machine = problem.machine;
     let stored = problem.shards.iter().filter(|shard| !shard.shared_with_output);
     let need = stored.map(|shard| shard.weights + shard.kv).sum();
