@@ -43,7 +43,7 @@ fn held<T>(make: impl FnOnce() -> T) -> (T, Bytes) {
 }
 
 /// Views, plans and lists of copies. Less than the weights of any of these models.
-const BOOKKEEPING: Bytes = Bytes::new(64 << 10);
+const BOOKKEEPING: Bytes = Bytes::new(80 << 10);
 
 #[test]
 fn a_gpu_takes_its_arena_and_no_more() {
