@@ -18,6 +18,7 @@ STYLE = (
 
 
 def main() -> None:
+    """Draws the passes that the command line names."""
     path, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     with open(path, encoding="utf-8") as file:
         events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]

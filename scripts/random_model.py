@@ -3,7 +3,7 @@
 
     python scripts/random_model.py dense-1b TOKENIZER.gguf OUT.gguf
 
-The tokenizer is that of another GGUF file. Weights are Q4_0, norms float32. Needs `gguf` and `numpy` (requirements.txt).
+The tokenizer is that of another GGUF file. Weights are Q4_0, norms float32. Needs what requirements.txt names.
 """
 
 import argparse
@@ -108,6 +108,7 @@ def add_tensors(writer: gguf.GGUFWriter, shape: dict, n_vocab: int) -> None:
 
 
 def main() -> None:
+    """Makes the model that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("tokenizer", help="GGUF file whose tokenizer to take")

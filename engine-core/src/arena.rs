@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use planner::Bytes;
@@ -92,10 +93,10 @@ fn place_beside(
         }
     }
     for &(item, size) in order {
-        if !places.contains_key(&item) {
+        if let Entry::Vacant(place) = places.entry(item) {
             let start = taken.gap(size, end)?;
             taken.take(start..start + size, end);
-            places.insert(item, start);
+            place.insert(start);
         }
     }
     Some(places)
