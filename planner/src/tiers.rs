@@ -14,7 +14,7 @@ use crate::units::{Bytes, Seconds};
 /// layout for all tiers where changing between the best ones takes more than they save.
 ///
 /// # Errors
-/// As [`forecast`].
+/// As [`forecast`](crate::forecast()).
 pub fn plan_tiers(
     setting: &Setting<'_>,
     n_ctx: u32,

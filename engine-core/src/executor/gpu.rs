@@ -1,17 +1,17 @@
 //! The GPU's memory from pass to pass: the plan it is laid out for, what lies in it, and the copies under way.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
 
-use planner::{Bytes, Lane, Placement, TierPlan};
+use planner::{Bytes, Placement, TierPlan};
 
 use super::cpu::Cpu;
 use super::inputs::write_all_inv_freq;
 use super::kv_home::{KvHome, fetch, fetch_written, slices, store};
 use super::placed::{Blueprint, PlacedPlan, Upload};
+use super::stream::{Labelled, Stream};
 use super::{SetupError, Subject};
 use crate::arena::{Needs, arrange};
-use crate::backend::{Backend, Fence, FenceSpan, HostRegion, HostSlice, Res};
+use crate::backend::{Backend, Fence, FenceSpan, Res};
 use crate::model::ModelConfig;
 use crate::op::{Op, View};
 use crate::schedule::Device;
@@ -24,20 +24,9 @@ pub(super) struct Host<'a> {
     pub(super) used: &'a [u32],
 }
 
-/// What a fence stands for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Labelled {
-    pub(super) fence: Fence,
-    pub(super) lane: Lane,
-    /// The first shard of the work.
-    pub(super) shard: usize,
-}
-
 /// A GPU with an arena for some plans.
 pub(super) struct Gpu {
-    backend: Box<dyn Backend>,
-    /// The model's files, mapped.
-    files: Vec<Arc<HostRegion>>,
+    stream: Stream,
     /// The plan that the arena is laid out for.
     laid_out: Option<usize>,
     /// Weights in it.
@@ -46,18 +35,10 @@ pub(super) struct Gpu {
     kv: Vec<KvHome>,
     /// For each copy of the plan, when it is done that was begun last.
     copies: Vec<Option<Fence>>,
-    /// When every copy is done that was begun.
-    copied: Option<Fence>,
     /// Whether the copies that a pass expects to find have been begun.
     is_ahead: bool,
-    /// When all that was submitted is done.
-    ran: Option<Fence>,
-    /// What the next submission must wait for besides its own copy.
-    loading: Option<Fence>,
     /// Weights that were copied to lay the arena out for another plan, since this was last asked.
     loaded: Bytes,
-    /// What each fence stands for, while work is traced.
-    labels: Option<Vec<Labelled>>,
 }
 
 impl Gpu {
@@ -87,18 +68,13 @@ impl Gpu {
         let places = arrange(size, &needs);
         let placed = plans.iter().zip(&places).map(|(plan, at)| blueprint.place(plan, at, arena));
         let gpu = Gpu {
-            backend,
-            files,
+            stream: Stream::new(backend, files),
             laid_out: None,
             contents: HashSet::new(),
             kv: vec![KvHome::Cpu; blueprint.kv.len()],
             copies: Vec::new(),
-            copied: None,
             is_ahead: false,
-            ran: None,
-            loading: None,
             loaded: Bytes::ZERO,
-            labels: None,
         };
         Ok((gpu, placed.collect()))
     }
@@ -120,12 +96,12 @@ impl Gpu {
         self.put_in_kv(plan, cpu, used)?;
         let is_there = |upload: &&Upload| self.contents.contains(upload);
         let missing: Vec<Upload> = plan.stays.iter().filter(|u| !is_there(u)).copied().collect();
-        self.load(&missing)?;
+        self.stream.load(&missing)?;
         self.loaded += missing.iter().map(|upload| upload.view.bytes()).sum();
         self.contents = stays;
         self.copies = vec![None; plan.copies.len()];
         if plan.schedule.uses(Device::Gpu) {
-            write_all_inv_freq(config, self.backend.as_mut(), &plan.memory.pass)?;
+            write_all_inv_freq(config, self.stream.backend(), &plan.memory.pass)?;
         }
         self.laid_out = Some(index);
         Ok(())
@@ -138,10 +114,12 @@ impl Gpu {
             let (backend, views) = match (&*home, plan.attention[layer]) {
                 (KvHome::Cpu, Placement::Cpu) | (KvHome::Host(_), _) => continue,
                 (KvHome::Vram(views), Placement::Pinned) if *views == wanted => continue,
-                (KvHome::Cpu, _) => (&mut cpu.backend, cpu.memory.kv[layer]),
-                (KvHome::Vram(views), _) => (&mut self.backend, *views),
+                (KvHome::Cpu, _) => {
+                    (cpu.backend.as_mut() as &mut dyn Backend, cpu.memory.kv[layer])
+                }
+                (KvHome::Vram(views), _) => (self.stream.backend(), *views),
             };
-            *home = KvHome::Host(fetch(backend.as_mut(), &views, used[wanted.group])?);
+            *home = KvHome::Host(fetch(backend, &views, used[wanted.group])?);
         }
         Ok(())
     }
@@ -161,7 +139,7 @@ impl Gpu {
                 Placement::Pinned => {
                     for (cells, view) in slices(host, &wanted, n_cells) {
                         // Attention comes first in its layer, after the embedding.
-                        self.loading = Some(self.copy(1 + 2 * layer, cells, &view)?);
+                        self.stream.load_slice(1 + 2 * layer, cells, &view)?;
                     }
                     KvHome::Vram(wanted)
                 }
@@ -196,14 +174,14 @@ impl Gpu {
         let what = &plan.copies[copy];
         let mut last = None;
         for tensor in &what.tensors {
-            last = Some(self.upload(tensor)?);
+            last = Some(self.stream.upload(tensor)?);
         }
         if let Some(layer) = what.kv
             && let KvHome::Host(host) = &self.kv[layer]
         {
             let views = plan.memory.kv[layer];
             for (cells, view) in slices(host, &views, used[views.group]) {
-                last = Some(self.copy(plan.schedule.copies[copy], cells, &view)?);
+                last = Some(self.stream.copy(plan.schedule.copies[copy], cells, &view)?);
             }
         }
         self.copies[copy] = last;
@@ -212,16 +190,7 @@ impl Gpu {
 
     /// Runs the ops of shards from `shard` on, which need what copy number `copy` brings, if one is named.
     pub(super) fn submit(&mut self, shard: usize, ops: &[Op], copy: Option<usize>) -> Res<()> {
-        if ops.is_empty() {
-            return Ok(());
-        }
-        let after: Vec<Fence> =
-            self.loading.into_iter().chain(copy.and_then(|copy| self.copies[copy])).collect();
-        let ran = self.backend.submit(ops, &after)?;
-        self.label(ran, Lane::Gpu, shard);
-        self.ran = Some(ran);
-        self.loading = None;
-        Ok(())
+        self.stream.submit(shard, ops, copy.and_then(|copy| self.copies[copy]))
     }
 
     /// Runs a group of experts: its router first, then what the tokens chose, as soon as that is copied.
@@ -238,27 +207,19 @@ impl Gpu {
         });
         // Without tokens whose logits are wanted the last group has nothing to do.
         let Some(routed) = routed else { return Ok(()) };
-        self.load(&group.first)?;
+        self.stream.load(&group.first)?;
         let n_first = ops.iter().take_while(|op| !matches!(op, Op::MatMulExperts(_))).count();
         let (first, rest) = ops.split_at_mut(n_first);
-        self.submit(shard, first, None)?;
+        self.stream.submit(shard, first, None)?;
         let brought = group.bring(&self.read_numbers(&routed)?);
-        self.load(&brought.uploads)?;
+        self.stream.load(&brought.uploads)?;
         brought.point(rest);
-        self.submit(shard, rest, None)
-    }
-
-    /// Copies what the next submission needs.
-    fn load(&mut self, uploads: &[Upload]) -> Res<()> {
-        for upload in uploads {
-            self.loading = Some(self.upload(upload)?);
-        }
-        Ok(())
+        self.stream.submit(shard, rest, None)
     }
 
     fn read_numbers(&mut self, view: &View) -> Res<BTreeSet<usize>> {
         let mut bytes = vec![0; view.bytes().as_usize()];
-        self.read(view, &mut bytes)?;
+        self.stream.read(view, &mut bytes)?;
         let (numbers, _) = bytes.as_chunks::<4>();
         Ok(numbers.iter().map(|number| u32::from_le_bytes(*number) as usize).collect())
     }
@@ -272,15 +233,8 @@ impl Gpu {
     ) -> Res<()> {
         let KvHome::Host(host) = &mut self.kv[layer] else { return Ok(()) };
         // With what ran the copies that it needed are done: only then does nothing else hold the memory.
-        if let Some(ran) = self.ran {
-            self.backend.wait(ran)?;
-        }
-        fetch_written(self.backend.as_mut(), &plan.memory.kv[layer], written, host)
-    }
-
-    /// Reads what was computed.
-    pub(super) fn read(&mut self, view: &View, bytes: &mut [u8]) -> Res<()> {
-        self.backend.read(view, bytes, self.ran.as_slice())
+        self.stream.wait()?;
+        fetch_written(self.stream.backend(), &plan.memory.kv[layer], written, host)
     }
 
     /// The plan that the arena is laid out for.
@@ -288,65 +242,21 @@ impl Gpu {
         self.laid_out
     }
 
-    pub(super) fn backend(&mut self) -> &mut dyn Backend {
-        self.backend.as_mut()
+    /// The device with its queues.
+    pub(super) fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
     }
 
     /// Waits for all that is under way, and forgets the copies that were made ahead.
     pub(super) fn settle(&mut self) -> Res<()> {
         self.is_ahead = false;
         self.copies.fill(None);
-        // What was written has no fence: it is done with what is submitted after it.
-        let ran = self.backend.submit(&[], &[]).and_then(|fence| self.backend.wait(fence));
-        // Copies are waited for, too, where what ran has failed: they still use host memory.
-        let copied = self.copied.map_or(Ok(()), |fence| self.backend.wait(fence));
-        ran.and(copied)?;
-        (self.ran, self.copied, self.loading) = (None, None, None);
-        Ok(())
+        self.stream.settle()
     }
 
-    /// Traces from now on what the GPU does.
-    pub(super) fn trace(&mut self) {
-        self.backend.note_spans(true);
-        self.labels = Some(Vec::new());
-    }
-
-    /// What was traced so far; waits until it is done.
+    /// What was traced so far; waits until it is done. Ends the trace.
     pub(super) fn take_traced(&mut self) -> Res<Vec<(Labelled, FenceSpan)>> {
         self.settle()?;
-        let spans = self.backend.take_spans();
-        let spans: HashMap<Fence, FenceSpan> =
-            spans.into_iter().map(|span| (span.fence, span)).collect();
-        let labels = self.labels.take().unwrap_or_default();
-        self.backend.note_spans(false);
-        let known = |label: Labelled| Some((label, *spans.get(&label.fence)?));
-        Ok(labels.into_iter().filter_map(known).collect())
-    }
-
-    /// When what was submitted last is done.
-    pub(super) fn ran(&self) -> Option<Fence> {
-        self.ran
-    }
-
-    fn label(&mut self, fence: Fence, lane: Lane, shard: usize) {
-        if let Some(labels) = &mut self.labels {
-            labels.push(Labelled { fence, lane, shard });
-        }
-    }
-
-    fn upload(&mut self, Upload { shard, stored, view }: &Upload) -> Res<Fence> {
-        let start = stored.offset.as_usize();
-        let range = start..start + stored.bytes().as_usize();
-        let slice = HostSlice::new(self.files[stored.region].clone(), range);
-        let slice = slice.expect("tensors were checked to lie inside their file");
-        self.copy(*shard, slice, view)
-    }
-
-    /// Starts a copy for a shard, once all that was submitted so far has been done.
-    fn copy(&mut self, shard: usize, src: HostSlice, view: &View) -> Res<Fence> {
-        let fence = self.backend.upload(src, view, self.ran.as_slice())?;
-        self.label(fence, Lane::Copy, shard);
-        self.copied = Some(fence);
-        Ok(fence)
+        self.stream.take_traced()
     }
 }

@@ -13,6 +13,7 @@ mod placed;
 #[cfg(test)]
 mod proofs;
 mod recorder;
+mod stream;
 
 use std::time::Instant;
 
@@ -242,7 +243,7 @@ impl Executor {
     pub fn trace(&mut self) {
         self.recorder = Some(Recorder::new());
         if let Some(planned) = &mut self.gpu {
-            planned.gpu.trace();
+            planned.gpu.stream().trace();
         }
     }
 

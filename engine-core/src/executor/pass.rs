@@ -62,7 +62,7 @@ impl Pass<'_> {
         if schedule.uses(Device::Gpu) {
             let GpuSide { gpu, plan, views } = self.gpu.as_mut().expect(GPU);
             let bytes = &mut self.work.bytes;
-            write_inputs(self.config, gpu.backend(), views, self.inputs, bytes)?;
+            write_inputs(self.config, gpu.stream().backend(), views, self.inputs, bytes)?;
             gpu.begin(plan, self.used)?;
         }
         for step in &schedule.steps {
@@ -75,7 +75,7 @@ impl Pass<'_> {
                     let start = Instant::now();
                     self.hand_over(*to, *before)?;
                     if let Some(recorder) = &mut self.recorder {
-                        let ran = self.gpu.as_ref().and_then(|side| side.gpu.ran());
+                        let ran = self.gpu.as_mut().and_then(|side| side.gpu.stream().ran());
                         recorder.handoff(*before, ran.filter(|_| *to == Device::Cpu), start);
                     }
                 }
@@ -106,12 +106,12 @@ impl Pass<'_> {
         match to {
             _ if bytes.is_empty() => Ok(()),
             Device::Cpu => {
-                gpu.read(&on_gpu, bytes)?;
+                gpu.stream().read(&on_gpu, bytes)?;
                 self.cpu.backend.write(&on_cpu, bytes)
             }
             Device::Gpu => {
                 self.cpu.backend.read(&on_cpu, bytes, &[])?;
-                gpu.backend().write(&on_gpu, bytes)
+                gpu.stream().backend().write(&on_gpu, bytes)
             }
         }
     }
@@ -173,7 +173,7 @@ impl Pass<'_> {
             Device::Cpu => self.cpu.backend.read(&self.cpu_views.logits, bytes, &[])?,
             Device::Gpu => {
                 let GpuSide { gpu, views, .. } = self.gpu.as_mut().expect(GPU);
-                gpu.read(&views.logits, bytes)?;
+                gpu.stream().read(&views.logits, bytes)?;
             }
         }
         logits.clear();

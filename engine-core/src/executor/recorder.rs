@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use planner::{Bytes, Lane, Span};
 
-use super::gpu::{Gpu, Labelled};
+use super::gpu::Gpu;
+use super::stream::Labelled;
 use crate::backend::{Fence, FenceSpan, Res};
 use crate::scratch::PassLimits;
 use crate::trace::{Trace, TracedPass};
