@@ -18,8 +18,8 @@ const FEWEST: usize = 2;
 const STEADY: f64 = 0.01;
 /// Spread above which a figure is reported as noisy.
 const NOISY: f64 = 0.1;
-/// A measurement that is expected to take more than this share of all time is not made.
-const LARGEST_SHARE: f64 = 0.03;
+/// A figure that is expected to take more than so many times its share of the time that is left is left out.
+const MOST_SHARES: f64 = 8.0;
 
 /// How far measuring has got.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +48,6 @@ pub(super) struct Stopwatch<'a> {
     /// When the time of the part under way is spent, and how many figures are done then.
     deadline: Instant,
     part: usize,
-    /// The longest measurement, in seconds.
-    longest: f64,
     /// The longest time for one figure.
     figure: Duration,
     done: usize,
@@ -71,9 +69,8 @@ impl<'a> Stopwatch<'a> {
     pub(super) fn start(effort: &Effort, total: usize, watcher: Watcher<'a>) -> Stopwatch<'a> {
         let end = Instant::now() + effort.time;
         let figure = effort.figure;
-        let longest = LARGEST_SHARE * effort.time.as_secs_f64();
         let (deadline, part, noisy) = (end, total, Vec::new());
-        Stopwatch { watcher, end, deadline, part, longest, figure, done: 0, total, noisy }
+        Stopwatch { watcher, end, deadline, part, figure, done: 0, total, noisy }
     }
 
     /// Gives the next `n` figures their share of the time that is left, so that a slow device leaves some to the others.
@@ -87,7 +84,12 @@ impl<'a> Stopwatch<'a> {
 
     /// Whether there is time for a measurement that is expected to take so many seconds.
     pub(super) fn allows(&self, seconds: f64) -> bool {
-        seconds <= self.longest && self.left() > 0.0
+        seconds * FEWEST as f64 <= MOST_SHARES * self.share() && self.left() > 0.0
+    }
+
+    /// Seconds that each figure of the part under way has, if they share evenly what is left.
+    fn share(&self) -> f64 {
+        self.left() / self.part.saturating_sub(self.done).max(1) as f64
     }
 
     /// Counts a figure as done that there is no time for.
@@ -106,8 +108,7 @@ impl<'a> Stopwatch<'a> {
     ) -> Result<Sample, MeasureError> {
         let (done, total) = (self.done, self.total);
         (self.watcher.on_progress)(Progress { done, total, next: figure });
-        let share = self.left() / self.part.saturating_sub(done).max(1) as f64;
-        let share = share.min(self.figure.as_secs_f64());
+        let share = self.share().min(self.figure.as_secs_f64());
         let start = Instant::now();
         let mut times = Vec::new();
         loop {

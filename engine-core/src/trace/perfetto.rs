@@ -32,7 +32,7 @@ pub fn perfetto(trace: &Trace, predicted: &[Vec<Span>], n_layer: u32) -> String 
     }
     for pass in &trace.passes {
         let TracedPass { n_tokens, start, end, .. } = *pass;
-        let title = format!("{n_tokens} tokens");
+        let title = size(n_tokens);
         events.push(complete(MEASURED, None, &title, start, end));
     }
     for span in &trace.spans {
@@ -44,10 +44,14 @@ pub fn perfetto(trace: &Trace, predicted: &[Vec<Span>], n_layer: u32) -> String 
             events.push(complete(PREDICTED, Some(span.lane), &name(span.shard), start, end));
         }
         let end = spans.iter().fold(0.0, |end: f64, span| end.max(span.end));
-        let title = format!("{} tokens", pass.n_tokens);
+        let title = size(pass.n_tokens);
         events.push(complete(PREDICTED, None, &title, pass.start, pass.start + end));
     }
     json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string()
+}
+
+fn size(n_tokens: u32) -> String {
+    if n_tokens == 1 { "1 token".into() } else { format!("{n_tokens} tokens") }
 }
 
 /// Lanes by number, from the top.
