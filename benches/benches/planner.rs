@@ -12,7 +12,7 @@ fn planner(c: &mut Criterion) {
     group.sample_size(10);
     for name in ["qwen3-235b-a22b-q2_k", "llama-3.3-70b-q4_k"] {
         let model = library::model(name).expect("it is built in");
-        for gib in [4, 12, 24] {
+        for gib in [4, 8, 12, 24] {
             let vram = Bytes::gib(gib);
             let setting = Setting { model: &model, machine: &machine, vram, switches };
             let seven = plan_tiers(&setting, 16384, 1024, Method::Search).expect("it fits");
