@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use backend_cpu::{CpuBackend, CpuOptions};
+use benches::answers;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use engine_core::backend::Backends;
 use engine_core::tokenizer::TokenId;
@@ -30,18 +31,9 @@ fn load(path: &Path, options: CpuOptions) -> Engine {
     Engine::load(path, &EngineOptions::default(), backends).expect("the model loads")
 }
 
-/// Answers a prompt of `n_prompt` made-up tokens on an empty sequence.
+/// An answer, which there always is.
 fn answer(engine: &mut Engine, n_prompt: u32, max_tokens: u32) -> (Vec<TokenId>, Stats) {
-    let prompt = (0..n_prompt).map(|i| TokenId(1000 + i * 37 % 4000)).collect();
-    let request = Request { max_tokens: Some(max_tokens), ..Request::from(Prompt::Tokens(prompt)) };
-    let mut ids = Vec::new();
-    for event in engine.session().generate(&request).expect("a valid request") {
-        match event.expect("a pass runs") {
-            Event::Token { id, .. } => ids.push(id),
-            Event::Done { stats, .. } => return (ids, stats),
-        }
-    }
-    unreachable!("an answer ends with Done")
+    answers::answer(engine, n_prompt, max_tokens).expect("a valid request is answered")
 }
 
 /// The answer must not depend on the number of threads.

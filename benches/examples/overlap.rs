@@ -14,11 +14,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, SimOptions, SimulatedGpu};
+use benches::answers::answer;
 use engine_core::backend::Backends;
-use engine_core::tokenizer::TokenId;
-use engine_core::{
-    Engine, EngineOptions, Event, Placing, PlannedModel, Plans, Prompt, Request, Stats,
-};
+use engine_core::{Engine, EngineOptions, Placing, PlannedModel, Plans};
 use planner::{
     Bytes, BytesPerSec, Layout, MachineProfile, Method, Model, PLAN_SCHEMA, Pass, Placement,
     Problem, Runtime, SavedPlan, Tier, TierPlan, library, plan_of,
@@ -85,11 +83,11 @@ impl<'a> Bench<'a> {
         let mut engine = self.load(layers, slots, link)?;
         let n_tokens = self.tier.n_tokens();
         if n_tokens == 1 {
-            let stats = answer(&mut engine, 4, PASSES * 8)?;
+            let stats = answer(&mut engine, 4, PASSES * 8)?.1;
             return Ok(1.0 / stats.tps().context("several tokens")?);
         }
-        let half = answer(&mut engine, n_tokens * PASSES / 2, 1)?.prefill.get();
-        let all = answer(&mut engine, n_tokens * PASSES, 1)?.prefill.get();
+        let half = answer(&mut engine, n_tokens * PASSES / 2, 1)?.1.prefill.get();
+        let all = answer(&mut engine, n_tokens * PASSES, 1)?.1.prefill.get();
         Ok((all - half) / f64::from(PASSES / 2))
     }
 
@@ -131,16 +129,4 @@ impl<'a> Bench<'a> {
         let options = EngineOptions { placing, ..self.options.clone() };
         Ok(Engine::load(self.path, &options, backends)?)
     }
-}
-
-/// Answers a prompt of `n_prompt` made-up tokens on an empty sequence.
-fn answer(engine: &mut Engine, n_prompt: u32, max_tokens: u32) -> Result<Stats> {
-    let prompt = (0..n_prompt).map(|i| TokenId(1000 + i * 37 % 4000)).collect();
-    let request = Request { max_tokens: Some(max_tokens), ..Request::from(Prompt::Tokens(prompt)) };
-    for event in engine.session().generate(&request)? {
-        if let Event::Done { stats, .. } = event? {
-            return Ok(stats);
-        }
-    }
-    bail!("an answer ends with Done")
 }

@@ -13,11 +13,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, SimOptions, SimulatedGpu};
+use benches::answers::answer;
 use engine_core::backend::Backends;
-use engine_core::tokenizer::TokenId;
-use engine_core::{
-    Engine, EngineError, EngineOptions, Event, Placing, Plans, Prompt, Request, Stats,
-};
+use engine_core::{Engine, EngineError, EngineOptions, Placing, Plans};
 use planner::{Bytes, MachineProfile, Method, Strategy};
 
 /// Tokens of an answer.
@@ -129,7 +127,7 @@ impl Cell<'_> {
 
     fn round(&self, engine: &mut Engine) -> Result<Round> {
         engine.trace();
-        let stats = answer(engine, self.n_prompt, N_GEN)?;
+        let (_, stats) = answer(engine, self.n_prompt, N_GEN)?;
         let trace = engine.take_trace()?;
         let times: Vec<(u32, f64)> = trace
             .passes
@@ -148,16 +146,4 @@ impl Cell<'_> {
                 .map(|time| time.get()),
         })
     }
-}
-
-/// Answers a prompt of `n_prompt` made-up tokens on an empty sequence.
-fn answer(engine: &mut Engine, n_prompt: u32, max_tokens: u32) -> Result<Stats> {
-    let prompt = (0..n_prompt).map(|i| TokenId(1000 + i * 37 % 4000)).collect();
-    let request = Request { max_tokens: Some(max_tokens), ..Request::from(Prompt::Tokens(prompt)) };
-    for event in engine.session().generate(&request)? {
-        if let Event::Done { stats, .. } = event? {
-            return Ok(stats);
-        }
-    }
-    bail!("an answer ends with Done")
 }

@@ -2,12 +2,14 @@
 //!
 //! `cargo run --release -p planner --example never_slower -- 6000`
 
+#[path = "../tests/parts/mod.rs"]
+mod parts;
 #[path = "../tests/random/mod.rs"]
 mod random;
 
+use parts::{Parts, faster_machine};
 use planner::Bytes;
 use random::Random;
-use random::parts::{Parts, faster_machine};
 
 /// Slower by less than this is rounding.
 const ROUNDING: f64 = 1e-9;

@@ -122,8 +122,8 @@ fn the_papers_own_choice_is_explained() {
 
 /// The smaller cards are scaled from the fitted machine by published figures of like parts, not fitted, and what else the
 /// paper's smaller machines were made of is not known. So they are held to a factor only: about 40 % off at the median,
-/// up to 2.1 for models with experts, whose hosts must have had slower memory. The largest model does not fit in the
-/// memory of the profiles, and measured as if it came from a disk.
+/// up to 2.1 for models with experts, and why is not known. The largest model does not fit in the memory of the
+/// profiles, and is left out.
 #[test]
 fn smaller_cards_are_right_within_a_factor() {
     let (mut tps, mut ttft) = (Vec::new(), Vec::new());

@@ -1,11 +1,12 @@
 //! What must hold for every problem.
 
+mod parts;
 mod random;
 
+use parts::{Parts, faster_machine};
 use planner::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use random::parts::{Parts, faster_machine};
 
 /// The search is not exhaustive. Of 5,964 random problems 8 became slower with up to twice the memory, the worst by
 /// 1.6 %, and 9 on a machine of which one part was faster, the worst by 2.2 % (`examples/never_slower`). So the cases

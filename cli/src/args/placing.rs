@@ -18,6 +18,6 @@ pub(crate) struct PlacingArgs {
     #[arg(long, value_name = "NAME", value_parser = typed::method)]
     pub(crate) strategy: Option<Method>,
     /// Carry out a plan that `baton plan --save` wrote; the context is the plan's
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["strategy", "machine"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "strategy")]
     pub(crate) plan: Option<PathBuf>,
 }

@@ -1,7 +1,4 @@
 //! Random machines and models, the same for the same seed.
-#![allow(dead_code, reason = "shared by tests and an example that use different parts")]
-
-pub mod parts;
 
 use planner::{
     AttentionPoint, AttentionShape, AttentionTimes, Bytes, BytesPerSec, CpuProfile, Format,

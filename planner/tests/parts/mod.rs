@@ -4,7 +4,7 @@ use planner::{
     Bytes, BytesPerSec, Kernels, MachineProfile, Plan, Problem, Runtime, Seconds, ShardCost, solve,
 };
 
-use super::Random;
+use crate::random::Random;
 
 /// A random problem's parts.
 pub struct Parts {
