@@ -13,6 +13,7 @@ mod forecast;
 mod format;
 pub mod library;
 mod model;
+mod near;
 mod placement;
 mod plan;
 pub mod preview;

@@ -1,17 +1,21 @@
 //! The plans of an engine: one for each tier, as the engine runs them.
 
+use crate::arrange::Arranged;
 use crate::error::PlanError;
 use crate::extras::Extras;
 use crate::forecast::{LARGE_BATCH, Method, Setting, TierPlan, Workload};
+use crate::near::{changed, near};
 use crate::placement::{Placement, Tier};
-use crate::plan::predict_plan;
+use crate::plan::{Layout, Prediction, predict_plan};
+use crate::price::Price;
+use crate::problem::Problem;
 use crate::request::Request;
-use crate::solve::{check, fitting_plan, plan_of, solve};
+use crate::solve::{check, plan_of, solve};
 use crate::strategy::{Strategy, layers_beside_a_slot, whole_layers_layout};
-use crate::units::{Bytes, Seconds};
+use crate::units::{Bytes, BytesPerSec, Seconds};
 
-/// The plans of all tiers up to `n_ubatch`, for a context that is half full, with what the engine has. The search takes one
-/// layout for all tiers where changing between the best ones takes more than they save.
+/// The plans of all tiers up to `n_ubatch`, for a context that is half full, with what the engine has. The search makes
+/// them for each other: between a prompt and its answer weights change places, and that must pay.
 ///
 /// # Errors
 /// As [`forecast`](crate::forecast()).
@@ -22,74 +26,152 @@ pub fn plan_tiers(
     method: Method,
 ) -> Result<Vec<TierPlan>, PlanError> {
     let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
-    let request = Request::new(setting, workload, n_ubatch);
     let largest = Tier::holding(n_ubatch);
     let tiers = Tier::ALL.into_iter().filter(|tier| largest.is_none_or(|largest| *tier <= largest));
-    let n_kv = n_ctx.div_ceil(2);
-    if method == Method::Strategy(Strategy::WholeLayers) && setting.vram > Bytes::ZERO {
-        return whole_layers(setting, workload, &tiers.collect::<Vec<_>>());
-    }
     let tiers: Vec<Tier> = tiers.collect();
-    let plans = tiers.iter().map(|&tier| request.tier(tier, n_kv, method, Extras::default()));
-    let own: Vec<TierPlan> = plans.collect::<Result<_, _>>()?;
-    if method != Method::Search {
-        return Ok(own);
+    if method == Method::Strategy(Strategy::WholeLayers) && setting.vram > Bytes::ZERO {
+        return whole_layers(setting, workload, &tiers);
     }
-    let shared = shared(setting, workload, &tiers);
-    let better = |shared: &Vec<TierPlan>| {
-        request_seconds(setting, workload, shared) < request_seconds(setting, workload, &own)
+    let request = Request::new(setting, workload, n_ubatch);
+    let plan = |&tier: &Tier| request.tier(tier, n_ctx.div_ceil(2), method, Extras::default());
+    let own: Vec<TierPlan> = tiers.iter().map(plan).collect::<Result<_, _>>()?;
+    let Some(gpu) = setting.machine.gpu.as_ref().filter(|_| method == Method::Search) else {
+        return Ok(own);
     };
-    Ok(shared.filter(better).unwrap_or(own))
-}
-
-/// The best layout for one token at a time that leaves room for the activations of all tiers, for each of them.
-fn shared(setting: &Setting<'_>, workload: Workload, tiers: &[Tier]) -> Option<Vec<TierPlan>> {
-    let pass = |tier: Tier| workload.pass(tier, workload.n_ctx.div_ceil(2));
-    let scratch = |tier: Tier| {
-        let shards = setting.model.shards(pass(tier));
-        shards.iter().map(|shard| shard.scratch).max().unwrap_or_default()
-    };
-    let [first, .., last] = tiers else { return None };
-    let more = scratch(*last).saturating_sub(scratch(*first));
-    let smaller = Setting { vram: setting.vram.saturating_sub(more), ..*setting };
-    let (method, extras) = (Method::Search, Extras::default());
-    let decode =
-        smaller.with_problem(pass(*first), method, extras, |problem| solve(problem).ok())?;
-    let plan = |&tier: &Tier| {
-        setting.with_problem(pass(tier), method, extras, |problem| {
-            let plan = fitting_plan(problem, &decode.layout)?;
-            Some(TierPlan { tier, method, plan })
-        })
-    };
-    tiers.iter().map(plan).collect()
+    let answers = Answers { setting, workload, own: &own, h2d: gpu.link.h2d };
+    Ok(answers.best())
 }
 
 /// Tokens of an answer that plans are chosen for.
 const N_GEN: f64 = 64.0;
 
-/// Seconds of a prompt that fills half of the context, of a short answer, and of changing to its plan and back.
-fn request_seconds(setting: &Setting<'_>, workload: Workload, plans: &[TierPlan]) -> f64 {
-    let [decode, ..] = plans else { return 0.0 };
-    let holding = |plan: &&TierPlan| plan.tier.n_tokens() >= workload.n_prompt;
-    let prefill = plans.iter().find(holding).unwrap_or(&plans[plans.len() - 1]);
-    let passes = workload.n_prompt.div_ceil(prefill.tier.n_tokens());
-    let seconds = |plan: &TierPlan| plan.plan.predicted.seconds.get();
-    let prompt = f64::from(passes) * seconds(prefill);
-    prompt + N_GEN * seconds(decode) + there_and_back(setting, workload, prefill, decode)
+/// Changes that take less than this share of what is run between them are let be.
+const LITTLE: f64 = 0.01;
+
+/// Plans of tiers that are run one after the other: that of a prompt, that of one token at a time, and again.
+struct Answers<'a> {
+    setting: &'a Setting<'a>,
+    workload: Workload,
+    /// The best plan of each tier by itself.
+    own: &'a [TierPlan],
+    h2d: BytesPerSec,
 }
 
-fn there_and_back(
-    setting: &Setting<'_>,
-    workload: Workload,
-    prefill: &TierPlan,
-    decode: &TierPlan,
-) -> f64 {
-    let Some(gpu) = &setting.machine.gpu else { return 0.0 };
-    let pinned = |tier: &TierPlan, i: usize| tier.plan.layout.placements[i] == Placement::Pinned;
-    let shards = setting.model.shards(workload.pass(decode.tier, workload.n_ctx.div_ceil(2)));
-    let changed = (0..shards.len()).filter(|&i| pinned(prefill, i) != pinned(decode, i));
-    let bytes: Bytes = changed.map(|i| shards[i].weights).sum();
-    (bytes / gpu.link.h2d).get()
+/// Plans of all tiers, and the seconds of a prompt that fills half of the context, of a short answer, and of the change
+/// between them and back.
+struct Rated {
+    plans: Vec<TierPlan>,
+    seconds: f64,
+}
+
+impl Answers<'_> {
+    fn best(&self) -> Vec<TierPlan> {
+        let best = self.around(self.own[0].plan.layout.clone());
+        if best.seconds <= self.at_least() * (1.0 + LITTLE) {
+            return best.plans;
+        }
+        let other = self.with_room_for_all().map(|base| self.around(base));
+        let better = other.filter(|other| other.seconds < best.seconds);
+        better.unwrap_or(best).plans
+    }
+
+    /// Seconds if changes took no time.
+    fn at_least(&self) -> f64 {
+        let prompt = &self.own[self.of_prompt()];
+        let passes = self.n_passes(prompt.tier);
+        seconds_of(&self.own[0].plan.predicted, N_GEN) + seconds_of(&prompt.plan.predicted, passes)
+    }
+
+    /// The plan that a prompt is run with.
+    fn of_prompt(&self) -> usize {
+        let holding = |own: &TierPlan| own.tier.n_tokens() >= self.workload.n_prompt;
+        self.own.iter().position(holding).unwrap_or(self.own.len() - 1)
+    }
+
+    /// Passes of a tier that a prompt takes: only of the largest they are several.
+    fn n_passes(&self, tier: Tier) -> f64 {
+        let is_largest = self.own.last().is_some_and(|last| last.tier == tier);
+        f64::from(if is_largest { self.workload.n_prompt.div_ceil(tier.n_tokens()) } else { 1 })
+    }
+
+    fn with_problem<T>(&self, tier: Tier, look: impl FnOnce(&Problem<'_>) -> T) -> T {
+        let pass = self.workload.pass(tier, self.workload.n_ctx.div_ceil(2));
+        self.setting.with_problem(pass, Method::Search, Extras::default(), look)
+    }
+
+    /// The best layout for one token at a time that leaves room for the activations of all tiers.
+    fn with_room_for_all(&self) -> Option<Layout> {
+        let scratch = |tier: Tier| {
+            self.with_problem(tier, |problem| {
+                problem.shards.iter().map(|shard| shard.scratch).max().unwrap_or_default()
+            })
+        };
+        let [first, .., last] = self.own else { return None };
+        let more = scratch(last.tier).saturating_sub(scratch(first.tier));
+        self.with_problem(first.tier, |problem| {
+            let vram = problem.vram.saturating_sub(more);
+            solve(&Problem { vram, ..*problem }).ok().map(|plan| plan.layout)
+        })
+    }
+
+    /// Plans for a layout of one token at a time: that, and for each other tier what is best beside it.
+    fn around(&self, base: Layout) -> Rated {
+        let first = &self.own[0];
+        let decode = self.with_problem(first.tier, |problem| plan_of(problem, base));
+        let mut seconds = seconds_of(&decode.predicted, N_GEN);
+        let mut plans = vec![TierPlan { plan: decode, ..*first }];
+        for (i, own) in self.own.iter().enumerate().skip(1) {
+            let (plan, taken) = self.beside(&plans[0].plan.layout, own);
+            plans.push(plan);
+            if i == self.of_prompt() {
+                seconds += taken;
+            }
+        }
+        Rated { plans, seconds }
+    }
+
+    /// The best plan for passes of a tier between passes under `base`, with the seconds of these passes, of the change
+    /// to them and back.
+    fn beside(&self, base: &Layout, own: &TierPlan) -> (TierPlan, f64) {
+        self.with_problem(own.tier, |problem| {
+            let n_passes = self.n_passes(own.tier);
+            let change = |layout: &Layout| (changed(problem, base, layout) / self.h2d).get();
+            let own_change = change(&own.plan.layout);
+            let mut best = seconds_of(&own.plan.predicted, n_passes) + own_change;
+            if own_change <= LITTLE * best {
+                return (own.clone(), best);
+            }
+            let prices = Price::all(problem);
+            let mut layout = None;
+            for next in near(problem, &prices, base) {
+                let change = change(&next);
+                let limit = (best - change) / n_passes;
+                let Some(passes) = predict_below(problem, &prices, &next, limit) else { continue };
+                let seconds = seconds_of(&passes, n_passes) + change;
+                if seconds < best {
+                    (best, layout) = (seconds, Some(next));
+                }
+            }
+            let plan = layout.map_or_else(|| own.plan.clone(), |layout| plan_of(problem, layout));
+            (TierPlan { plan, ..*own }, best)
+        })
+    }
+}
+
+/// What a layout does, if its ring holds each streamed shard and a pass takes less than `limit` seconds.
+fn predict_below(
+    problem: &Problem<'_>,
+    prices: &[Price],
+    layout: &Layout,
+    limit: f64,
+) -> Option<Prediction> {
+    let arranged = Arranged::of(problem, prices, layout).filter(|_| limit > 0.0)?;
+    arranged.predict_below(&arranged.chain(problem, prices), problem, prices, limit)
+}
+
+/// Seconds of so many passes, before the first of which nothing was copied ahead.
+fn seconds_of(passes: &Prediction, n: f64) -> f64 {
+    passes.first.get() + (n - 1.0) * passes.seconds.get()
 }
 
 /// Whole layers as programs without plans run them: the same ones stay in VRAM for all passes; in passes of many tokens

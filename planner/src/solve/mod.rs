@@ -75,13 +75,6 @@ pub fn plan_of(problem: &Problem<'_>, layout: Layout) -> Plan {
     Plan { layout, slots, vram, predicted }
 }
 
-/// A layout made for other passes with all that follows from it, if it fits and its ring holds each streamed shard.
-pub(crate) fn fitting_plan(problem: &Problem<'_>, layout: &Layout) -> Option<Plan> {
-    let fits = vram_use(problem, layout).total() <= problem.vram;
-    let holds = Arranged::of(problem, &Price::all(problem), layout).is_some();
-    (fits && holds).then(|| plan_of(problem, layout.clone()))
-}
-
 pub(crate) fn check(problem: &Problem<'_>) -> Result<(), PlanError> {
     let machine = problem.machine;
     let stored = problem.shards.iter().filter(|shard| !shard.shared_with_output);
