@@ -2,11 +2,12 @@
 
 mod placing;
 
+use backend_cpu::{SimOptions, SimulatedGpu};
 use engine_core::backend::{BackendError, Backends};
 use engine_core::testing::{Call, Fault, Faulty};
 use engine_core::tokenizer::TokenId;
-use engine_core::{Engine, EngineError, Event, Prompt, Request, Session};
-use planner::{Bytes, Method, Strategy};
+use engine_core::{Engine, EngineError, Event, Plans, Prompt, Request, Session};
+use planner::{Bytes, BytesPerSec, Method, Strategy};
 
 use self::placing::{cpu, gguf_of, options, placing};
 
@@ -31,11 +32,16 @@ impl Faults {
     }
 
     fn load(&self, family: &str, (vram, method): (u64, Method)) -> Result<Engine, EngineError> {
+        let sim = SimOptions {
+            vram: Bytes::new(vram),
+            pcie: BytesPerSec::new(1e12),
+            ..SimOptions::default()
+        };
         let backends = Backends {
             cpu: Box::new(Faulty::new(cpu(), &self.cpu)),
-            gpu: Some(Box::new(Faulty::new(cpu(), &self.gpu))),
+            gpu: Some(Box::new(Faulty::new(SimulatedGpu::new(sim).unwrap(), &self.gpu))),
         };
-        let placing = placing(Bytes::new(vram), method);
+        let placing = placing(Bytes::new(vram), Plans::By(method));
         Engine::load(&gguf_of(family), &options(Some(placing)), backends)
     }
 }
@@ -59,12 +65,12 @@ fn counts() -> impl Iterator<Item = usize> {
 }
 
 #[track_caller]
-fn check(error: &EngineError, call: Call) {
+fn check(error: &EngineError, expected: &str, call: Call) {
     let EngineError::Backend(BackendError::Failed { device, call: failed }) = error else {
         panic!("{error:?} for {call:?}")
     };
-    assert_eq!((device.as_str(), *failed), ("cpu", call.name()));
-    assert_eq!(error.to_string(), format!("cpu: {failed} failed"));
+    assert_eq!((device.as_str(), *failed), (expected, call.name()));
+    assert_eq!(error.to_string(), format!("{device}: {failed} failed"));
 }
 
 #[test]
@@ -75,7 +81,7 @@ fn a_session_goes_on_after_a_failure() {
             let mut engine = faults.load(family, plan).unwrap();
             let mut session = engine.session();
             let expected = answer(&mut session).unwrap();
-            for fault in [&faults.cpu, &faults.gpu] {
+            for (name, fault) in [("cpu", &faults.cpu), ("sim", &faults.gpu)] {
                 for call in Call::ALL {
                     for n in counts() {
                         session.clear();
@@ -85,7 +91,7 @@ fn a_session_goes_on_after_a_failure() {
                             assert_eq!(result.unwrap(), expected);
                             break;
                         }
-                        check(&result.unwrap_err(), call);
+                        check(&result.unwrap_err(), name, call);
                         let again = answer(&mut session).unwrap();
                         assert_eq!(again, expected, "{family}, {plan:?}, after {n} of {call:?}");
                     }
@@ -100,7 +106,7 @@ fn a_failure_while_loading_is_told() {
     for family in FAMILIES {
         for plan in PLANS {
             let faults = Faults::none();
-            for fault in [&faults.cpu, &faults.gpu] {
+            for (name, fault) in [("cpu", &faults.cpu), ("sim", &faults.gpu)] {
                 for call in Call::ALL {
                     for n in counts() {
                         fault.set(call, n);
@@ -109,7 +115,7 @@ fn a_failure_while_loading_is_told() {
                             assert!(result.is_ok());
                             break;
                         }
-                        check(&result.err().expect("a call failed"), call);
+                        check(&result.err().expect("a call failed"), name, call);
                     }
                 }
             }

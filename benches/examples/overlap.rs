@@ -114,7 +114,7 @@ impl<'a> Bench<'a> {
             machine: self.machine.name.clone(),
             n_ctx: N_CTX,
             vram,
-            tiers: vec![TierPlan { tier: self.tier, method: Method::Search, plan }],
+            tiers: vec![TierPlan { tier: self.tier, ubatches: 1, method: Method::Search, plan }],
         };
         let one = NonZeroUsize::MIN;
         let cpu = CpuBackend::new(CpuOptions { threads: one, ..CpuOptions::default() })?;

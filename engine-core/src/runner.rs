@@ -56,32 +56,41 @@ impl Runner {
     ///
     /// # Errors
     /// No free cells, a device failure, or a cancelled run. Sequences then keep the tokens of the passes that were
-    /// finished.
+    /// finished, or where ubatches are run together, of those before them.
     pub(crate) fn run(
         &mut self,
         tokens: &[BatchToken],
         cancel: &Cancel,
         mut on_logits: impl FnMut(&mut [f32]) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let mut n_left = tokens.len();
-        for ubatch in ubatches(tokens, self.limits) {
-            n_left -= ubatch.len();
-            self.pass(ubatch, (n_left / ubatch.len()) as u32, cancel)?;
+        let ubatches: Vec<&[BatchToken]> = ubatches(tokens, self.limits).collect();
+        let mut rest = &ubatches[..];
+        while !rest.is_empty() {
+            let (together, after) = rest.split_at(self.n_together(rest));
+            self.run_together(together, after.len() as u32, cancel)?;
             for row in self.logits.chunks_exact_mut(self.n_vocab) {
                 on_logits(row)?;
             }
+            rest = after;
         }
         Ok(())
     }
 
-    fn pass(
+    /// How many of the next ubatches may be run together: logits come of the last one alone.
+    fn n_together(&self, ubatches: &[&[BatchToken]]) -> usize {
+        let wants_none = |ubatch: &&&[BatchToken]| !ubatch.iter().any(|token| token.wants_logits);
+        let n = ubatches.iter().take_while(wants_none).count() + 1;
+        n.min(ubatches.len()).min(self.executor.most_ubatches() as usize)
+    }
+
+    fn run_together(
         &mut self,
-        ubatch: &[BatchToken],
+        ubatches: &[&[BatchToken]],
         n_after: u32,
         cancel: &Cancel,
     ) -> Result<(), EngineError> {
-        let before = self.cells.lengths(ubatch.iter().map(|token| token.seq));
-        let result = self.extend_and_run(ubatch, n_after, cancel);
+        let before = self.cells.lengths(ubatches.iter().copied().flatten().map(|token| token.seq));
+        let result = self.extend_and_run(ubatches, n_after, cancel);
         if result.is_err() {
             for (seq, len) in before {
                 self.cells.truncate(seq, len);
@@ -92,10 +101,21 @@ impl Runner {
 
     fn extend_and_run(
         &mut self,
-        ubatch: &[BatchToken],
+        ubatches: &[&[BatchToken]],
         n_after: u32,
         cancel: &Cancel,
     ) -> Result<(), EngineError> {
+        let mut inputs = Vec::with_capacity(ubatches.len());
+        for ubatch in ubatches {
+            self.extend(ubatch)?;
+            inputs.push(PassInputs::gather(ubatch, &self.cells));
+        }
+        self.executor.run(&inputs, n_after, cancel, &mut self.logits)?;
+        Ok(())
+    }
+
+    /// Gives each token of an ubatch a cell.
+    fn extend(&mut self, ubatch: &[BatchToken]) -> Result<(), EngineError> {
         let mut n_new = BTreeMap::new();
         for token in ubatch {
             *n_new.entry(token.seq).or_default() += 1;
@@ -103,8 +123,6 @@ impl Runner {
         for (seq, n) in n_new {
             self.cells.extend(seq, n)?;
         }
-        let inputs = PassInputs::gather(ubatch, &self.cells);
-        self.executor.run(&inputs, n_after, cancel, &mut self.logits)?;
         Ok(())
     }
 }

@@ -179,6 +179,19 @@ impl PassViews {
         (views, layout.end().saturating_sub(start.offset))
     }
 
+    /// From `start` on the residuals of ubatches that wait while another one is computed, and the room that they take.
+    pub fn waiting(&self, n_ubatches: u32, start: Place) -> (Vec<View>, Bytes) {
+        let mut layout = Layout::new(start);
+        let [rows, columns] = self.residual.shape;
+        let views = (0..n_ubatches).map(|_| layout.f32(rows, columns)).collect();
+        (views, layout.end().saturating_sub(start.offset))
+    }
+
+    /// The same arrays with the residual elsewhere.
+    pub fn with_residual(self, residual: View) -> PassViews {
+        PassViews { residual: residual.first_rows(self.residual.rows()), ..self }
+    }
+
     /// The same arrays cut to the size of one pass.
     pub fn cut(&self, pass: PassLimits) -> PassViews {
         let PassLimits { n_tokens, n_outputs, n_cells } = pass;

@@ -1,5 +1,5 @@
-//! Options that Baton's engine does not have yet, so that what they would bring can be predicted: which of them a
-//! prediction may use ([`Switches`]), and how a program that has them runs passes ([`Extras`]).
+//! How passes are run besides one ubatch at a time with each shard on one device ([`Extras`]), and what of it Baton's
+//! engine does not have yet, so that what it would bring can be predicted ([`Switches`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,20 +10,17 @@ use crate::units::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
-    /// A shard computes several ubatches of a prompt before the next shard's turn, so that one copy serves them all.
-    LayerMajor,
     /// Of an FFN on the CPU the GPU computes some of the rows at the same time.
     SplitFfn,
 }
 
 impl Switch {
     /// All of them.
-    pub const ALL: [Switch; 2] = [Switch::LayerMajor, Switch::SplitFfn];
+    pub const ALL: [Switch; 1] = [Switch::SplitFfn];
 
     /// Its name as typed.
     pub const fn name(self) -> &'static str {
         match self {
-            Switch::LayerMajor => "layer-major",
             Switch::SplitFfn => "split-ffn",
         }
     }
@@ -32,8 +29,6 @@ impl Switch {
 /// The options that a prediction may use; none by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Switches {
-    /// [`Switch::LayerMajor`].
-    pub layer_major: bool,
     /// [`Switch::SplitFfn`].
     pub split_ffn: bool,
 }
@@ -43,7 +38,6 @@ impl FromIterator<Switch> for Switches {
         let mut on = Switches::default();
         for switch in switches {
             match switch {
-                Switch::LayerMajor => on.layer_major = true,
                 Switch::SplitFfn => on.split_ffn = true,
             }
         }
@@ -51,11 +45,11 @@ impl FromIterator<Switch> for Switches {
     }
 }
 
-/// How passes are run by a program that has these options. The default is how Baton's engine runs them.
+/// How passes are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Extras {
-    /// Ubatches that a shard computes in its turn, one after the other: a pass is so many of them. Their residuals wait
-    /// in VRAM meanwhile.
+    /// Ubatches that a shard computes in its turn, one after the other, so that one copy serves them all: a pass is so
+    /// many of them. Their residuals wait in VRAM meanwhile.
     pub ubatches: u32,
     /// How an FFN that is placed on the CPU is split.
     pub split: Option<Split>,

@@ -30,7 +30,7 @@ pub struct PreviewFlags {
     /// How layouts are found: search, best-strategy, or a strategy such as static or whole-layers
     #[arg(long, value_name = "NAME", default_value = "search", value_parser = typed::method)]
     pub strategy: Method,
-    /// Predicted only, the engine does not run it yet: let the search use layer-major, split-ffn or both
+    /// Predicted only, the engine does not run it yet: let the search use split-ffn
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = typed::switch,
           conflicts_with_all = ["strategy", "save"])]
     pub allow: Vec<Switch>,

@@ -75,12 +75,19 @@ pub enum Method {
 /// The plan for passes of one tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TierPlan {
-    /// Passes of up to so many tokens.
+    /// Ubatches of up to so many tokens.
     pub tier: Tier,
+    /// Most ubatches of a pass: each shard computes all of them before the next shard's turn.
+    #[serde(default = "one")]
+    pub ubatches: u32,
     /// The method that it came from: the rule that won, where several were asked.
     pub method: Method,
     /// The plan.
     pub plan: Plan,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// What a request will take.
@@ -104,7 +111,7 @@ pub struct Forecast {
     pub switch: Seconds,
     /// Every time lies inside what the profile measured.
     pub measured: bool,
-    /// Options of an engine to come that passes of the prompt are run with,
+    /// How passes of the prompt are run,
     pub prefill_extras: Extras,
     /// and those of one token.
     pub decode_extras: Extras,
@@ -197,7 +204,7 @@ pub fn forecast(
     }
     let best = best.ok_or_else(|| refused.expect("the smallest ubatch was tried"))?;
     let searched = method == Method::Search && setting.vram > Bytes::ZERO;
-    Ok(if searched { with_switches(setting, best) } else { best })
+    Ok(if searched { with_extras(setting, best) } else { best })
 }
 
 /// The forecast of a search, or a better one with the plans of another that was made for no more VRAM, so that neither
@@ -229,8 +236,13 @@ fn ubatches(workload: Workload) -> Vec<u32> {
     sizes
 }
 
-/// The forecast, or a better one with the options that the setting allows.
-fn with_switches(setting: &Setting<'_>, mut best: Forecast) -> Forecast {
+/// Numbers of ubatches worth trying in a pass: more than hold the prompt are no better.
+pub(crate) fn layer_major(n_prompt: u32, n_ubatch: u32) -> impl Iterator<Item = u32> {
+    LAYER_MAJOR.into_iter().filter(move |n| (n / 2) * n_ubatch < n_prompt)
+}
+
+/// The forecast, or a better one with passes of several ubatches and what else the setting allows.
+fn with_extras(setting: &Setting<'_>, mut best: Forecast) -> Forecast {
     let workload = best.workload;
     let consider = |best: &mut Forecast, n_ubatch, prefill_extras, decode_extras| {
         let request = Request { setting, workload, n_ubatch, prefill_extras, decode_extras };
@@ -241,14 +253,10 @@ fn with_switches(setting: &Setting<'_>, mut best: Forecast) -> Forecast {
             *best = next;
         }
     };
-    if setting.switches.layer_major {
-        for n_ubatch in ubatches(workload) {
-            // More than hold the prompt are no better.
-            let some = LAYER_MAJOR.into_iter().filter(|n| (n / 2) * n_ubatch < workload.n_prompt);
-            for ubatches in some {
-                let extras = Extras { ubatches, ..Extras::default() };
-                consider(&mut best, n_ubatch, extras, Extras::default());
-            }
+    for n_ubatch in ubatches(workload) {
+        for ubatches in layer_major(workload.n_prompt, n_ubatch) {
+            let extras = Extras { ubatches, ..Extras::default() };
+            consider(&mut best, n_ubatch, extras, Extras::default());
         }
     }
     if setting.switches.split_ffn {

@@ -32,12 +32,12 @@ pub enum Runtime {
         /// Rate of these copies.
         rate: BytesPerSec,
     },
-    /// Baton with options that its engine does not have yet.
+    /// Baton with passes of several ubatches, or with what its engine does not have yet.
     With(Extras),
 }
 
 impl Problem<'_> {
-    /// The options that its program has.
+    /// How its program runs passes.
     pub(crate) fn extras(&self) -> Extras {
         match self.runtime {
             Runtime::With(extras) => extras,
@@ -50,9 +50,9 @@ impl Problem<'_> {
         self.residual * u64::from(self.extras().ubatches)
     }
 
-    /// VRAM for residuals that wait for a shard to be done with other ubatches.
+    /// VRAM for residuals that wait for a shard to be done with another ubatch.
     pub(crate) fn waiting_residuals(&self) -> Bytes {
-        if self.extras().ubatches > 1 { self.residuals() } else { Bytes::ZERO }
+        self.residual * u64::from(self.extras().ubatches - 1)
     }
 
     /// Seconds of a pass that no shard is the cause of.

@@ -85,7 +85,7 @@ impl<'a> Request<'a> {
         let problem = self.setting.problem(&shards, tier.n_tokens(), runtime);
         // Attention that is streamed needs no less room for one token, and experts need less.
         let plan = plan_of(&problem, prefill.plan.layout.clone());
-        TierPlan { tier, method: prefill.method, plan }
+        TierPlan { tier, ubatches: 1, method: prefill.method, plan }
     }
 
     pub(crate) fn tier(
@@ -105,12 +105,13 @@ impl<'a> Request<'a> {
         tier: Tier,
         method: Method,
     ) -> Result<TierPlan, PlanError> {
+        let ubatches = problem.extras().ubatches;
         let of = |strategy: Strategy| {
             let method = Method::Strategy(strategy);
-            plan_by(problem, strategy).map(|plan| TierPlan { tier, method, plan })
+            plan_by(problem, strategy).map(|plan| TierPlan { tier, ubatches, method, plan })
         };
         match method {
-            Method::Search => solve(problem).map(|plan| TierPlan { tier, method, plan }),
+            Method::Search => solve(problem).map(|plan| TierPlan { tier, ubatches, method, plan }),
             Method::Strategy(strategy) => of(strategy),
             Method::BestStrategy => {
                 let mut best = of(Strategy::CpuOnly)?;

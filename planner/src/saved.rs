@@ -47,7 +47,7 @@ pub enum SavedPlanError {
         /// Version of this program.
         known: u32,
     },
-    /// There is nothing in it, or a tier twice or out of order.
+    /// There is nothing in it, or a tier twice or out of order, or one for passes of no ubatch.
     #[error("its tiers must be in rising order, each once, and at least one")]
     Tiers,
     /// A layout that is not for such a model.
@@ -133,7 +133,8 @@ impl SavedPlan {
         if self.schema != PLAN_SCHEMA {
             return Err(SavedPlanError::Schema { found: self.schema, known: PLAN_SCHEMA });
         }
-        if self.tiers.is_empty() || !self.tiers.is_sorted_by(|a, b| a.tier < b.tier) {
+        let rising = self.tiers.is_sorted_by(|a, b| (a.tier, a.ubatches) < (b.tier, b.ubatches));
+        if self.tiers.is_empty() || !rising || self.tiers.iter().any(|tier| tier.ubatches == 0) {
             return Err(SavedPlanError::Tiers);
         }
         self.tiers.iter().try_for_each(|tier| self.check_tier(tier))

@@ -3,10 +3,10 @@
 use crate::arrange::Arranged;
 use crate::error::PlanError;
 use crate::extras::Extras;
-use crate::forecast::{LARGE_BATCH, Method, Setting, TierPlan, Workload};
+use crate::forecast::{LARGE_BATCH, Method, Setting, TierPlan, Workload, layer_major};
 use crate::near::{changed, near};
 use crate::placement::{Placement, Tier};
-use crate::plan::{Layout, Prediction, predict_plan};
+use crate::plan::{Layout, Plan, Prediction, predict_plan};
 use crate::price::Price;
 use crate::problem::Problem;
 use crate::request::Request;
@@ -66,6 +66,12 @@ struct Rated {
 
 impl Answers<'_> {
     fn best(&self) -> Vec<TierPlan> {
+        let mut plans = self.best_one_at_a_time();
+        plans.extend(self.layer_major(&plans));
+        plans
+    }
+
+    fn best_one_at_a_time(&self) -> Vec<TierPlan> {
         let best = self.around(self.own[0].plan.layout.clone());
         if best.seconds <= self.at_least() * (1.0 + LITTLE) {
             return best.plans;
@@ -95,8 +101,7 @@ impl Answers<'_> {
     }
 
     fn with_problem<T>(&self, tier: Tier, look: impl FnOnce(&Problem<'_>) -> T) -> T {
-        let pass = self.workload.pass(tier, self.workload.n_ctx.div_ceil(2));
-        self.setting.with_problem(pass, Method::Search, Extras::default(), look)
+        with_problem(self.setting, self.workload, tier, 1, look)
     }
 
     /// The best layout for one token at a time that leaves room for the activations of all tiers.
@@ -135,27 +140,82 @@ impl Answers<'_> {
     fn beside(&self, base: &Layout, own: &TierPlan) -> (TierPlan, f64) {
         self.with_problem(own.tier, |problem| {
             let n_passes = self.n_passes(own.tier);
-            let change = |layout: &Layout| (changed(problem, base, layout) / self.h2d).get();
-            let own_change = change(&own.plan.layout);
-            let mut best = seconds_of(&own.plan.predicted, n_passes) + own_change;
-            if own_change <= LITTLE * best {
-                return (own.clone(), best);
+            let change = self.change(problem, base, &own.plan.layout);
+            let seconds = seconds_of(&own.plan.predicted, n_passes) + change;
+            if change <= LITTLE * seconds {
+                return (own.clone(), seconds);
             }
-            let prices = Price::all(problem);
-            let mut layout = None;
-            for next in near(problem, &prices, base) {
-                let change = change(&next);
-                let limit = (best - change) / n_passes;
-                let Some(passes) = predict_below(problem, &prices, &next, limit) else { continue };
-                let seconds = seconds_of(&passes, n_passes) + change;
-                if seconds < best {
-                    (best, layout) = (seconds, Some(next));
-                }
+            match self.nearest(problem, base, n_passes, seconds) {
+                Some((plan, seconds)) => (TierPlan { plan, ..*own }, seconds),
+                None => (own.clone(), seconds),
             }
-            let plan = layout.map_or_else(|| own.plan.clone(), |layout| plan_of(problem, layout));
-            (TierPlan { plan, ..*own }, best)
         })
     }
+
+    /// A plan for several ubatches of a long prompt at a time, if that takes less than one at a time with the last of
+    /// these.
+    fn layer_major(&self, plans: &[TierPlan]) -> Option<TierPlan> {
+        let (base, last) = (&plans[0].plan.layout, &plans[plans.len() - 1]);
+        let n_ubatches = self.n_passes(last.tier);
+        let mut least = self.with_problem(last.tier, |problem| {
+            let change = self.change(problem, base, &last.plan.layout);
+            seconds_of(&last.plan.predicted, n_ubatches) + change
+        });
+        let mut best = None;
+        for ubatches in layer_major(self.workload.n_prompt, last.tier.n_tokens()) {
+            let n_passes = (n_ubatches / f64::from(ubatches)).max(1.0);
+            let found = with_problem(self.setting, self.workload, last.tier, ubatches, |problem| {
+                self.nearest(problem, base, n_passes, least)
+            });
+            if let Some((plan, seconds)) = found {
+                least = seconds;
+                best = Some(TierPlan { ubatches, plan, ..*last });
+            }
+        }
+        best
+    }
+
+    /// Seconds of a change from one layout to the other and back.
+    fn change(&self, problem: &Problem<'_>, a: &Layout, b: &Layout) -> f64 {
+        (changed(problem, a, b) / self.h2d).get()
+    }
+
+    /// The best layout near `base` for so many passes, if they take less than `limit` seconds with the change to it and
+    /// back; with the seconds.
+    fn nearest(
+        &self,
+        problem: &Problem<'_>,
+        base: &Layout,
+        n_passes: f64,
+        limit: f64,
+    ) -> Option<(Plan, f64)> {
+        let prices = Price::all(problem);
+        let mut least = limit;
+        let mut best = None;
+        for layout in near(problem, &prices, base) {
+            let change = self.change(problem, base, &layout);
+            let limit = (least - change) / n_passes;
+            let Some(pass) = predict_below(problem, &prices, &layout, limit) else { continue };
+            let seconds = seconds_of(&pass, n_passes) + change;
+            if seconds < least {
+                (least, best) = (seconds, Some(layout));
+            }
+        }
+        best.map(|layout| (plan_of(problem, layout), least))
+    }
+}
+
+/// The problem of a plan for passes of so many ubatches, of as many tokens as a tier has, halfway through the context.
+fn with_problem<T>(
+    setting: &Setting<'_>,
+    workload: Workload,
+    tier: Tier,
+    ubatches: u32,
+    look: impl FnOnce(&Problem<'_>) -> T,
+) -> T {
+    let pass = workload.pass(tier, workload.n_ctx.div_ceil(2));
+    let extras = Extras { ubatches, ..Extras::default() };
+    setting.with_problem(pass, Method::Search, extras, look)
 }
 
 /// What a layout does, if its ring holds each streamed shard and a pass takes less than `limit` seconds.
@@ -196,19 +256,17 @@ fn whole_layers(
         let rest = if copies { Placement::Streamed } else { Placement::Cpu };
         setting.with_problem(pass(tier), Method::Search, Extras::default(), |problem| {
             let plan = plan_of(problem, whole_layers_layout(problem, pinned, rest));
-            TierPlan { tier, method, plan }
+            TierPlan { tier, ubatches: 1, method, plan }
         })
     };
     Ok(tiers.iter().map(plan).collect())
 }
 
-/// Seconds of a pass of each tier under the plans that hold it: those of its own tier and of larger ones, in order. For
-/// a context that is half full.
+/// Seconds of a pass as large as each plan holds, under it and those after it, in order. For a context that is half full.
 pub fn tier_times(setting: &Setting<'_>, n_ctx: u32, plans: &[TierPlan]) -> Vec<Vec<Seconds>> {
     let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
-    let times = |(i, TierPlan { tier, .. }): (usize, &TierPlan)| {
-        let pass = workload.pass(*tier, n_ctx.div_ceil(2));
-        setting.with_problem(pass, Method::Search, Extras::default(), |problem| {
+    let times = |(i, TierPlan { tier, ubatches, .. }): (usize, &TierPlan)| {
+        with_problem(setting, workload, *tier, *ubatches, |problem| {
             plans[i..].iter().map(|plan| predict_plan(problem, &plan.plan).seconds).collect()
         })
     };

@@ -130,7 +130,7 @@ pub struct UnknownSwitch {
     pub name: String,
 }
 
-/// Reads a switch: `layer-major` or `split-ffn`.
+/// Reads a switch: `split-ffn`.
 ///
 /// # Errors
 /// Any other name.
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn switches_have_names() {
-        assert_eq!(switch("layer-major"), Ok(Switch::LayerMajor));
+        assert_eq!(switch("split-ffn"), Ok(Switch::SplitFfn));
         let message = switch("x").expect_err("unknown").to_string();
-        assert_eq!(message, "no option has the name x; known: layer-major, split-ffn");
+        assert_eq!(message, "no option has the name x; known: split-ffn");
     }
 
     #[test]

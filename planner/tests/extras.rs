@@ -1,11 +1,12 @@
-//! Options that the engine does not have yet: what they take and what they bring, and that they never harm.
+//! Passes of several ubatches, and options that the engine does not have yet: what they take and what they bring, and that
+//! options never harm.
 
 mod random;
 
 use planner::{
     Bytes, BytesPerSec, Extras, Forecast, Format, Layout, MachineProfile, Method, Model, OpCost,
     Pass, Placement, Problem, Rows, Runtime, Seconds, Setting, Shard, ShardCost, Split, Switches,
-    Workload, forecast, library, predict, solve, vram_use,
+    Workload, forecast, library, plan_tiers, predict, solve, vram_use,
 };
 use proptest::prelude::*;
 use random::Random;
@@ -94,8 +95,7 @@ fn ubatches_of_one_turn_share_the_copies() {
         let expected =
             (n * (HANDOFF + ATTENTION + OUTPUT + LAYERS as f64 * 1.6e-3)).max(LAYERS as f64 * COPY);
         about(predict(&problem, &layout).seconds, expected);
-        let waiting = if ubatches > 1 { u64::from(ubatches) } else { 0 };
-        assert_eq!(vram_use(&problem, &layout).scratch, Bytes::mib(1 + waiting));
+        assert_eq!(vram_use(&problem, &layout).scratch, Bytes::mib(u64::from(ubatches)));
     }
 }
 
@@ -177,7 +177,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn options_never_harm(seed: u64, share in 0.02..1.2f64, layer_major: bool, split_ffn: bool) {
+    fn options_never_harm(seed: u64, share in 0.02..1.2f64) {
         let mut random = Random::new(seed);
         let machine = random.machine();
         let model = RandomModel { seed, n_layer: 4 + random.below(20) };
@@ -190,7 +190,7 @@ proptest! {
             forecast(&setting, workload, Method::Search)
         };
         let off = of(Switches::default());
-        let on = of(Switches { layer_major, split_ffn });
+        let on = of(Switches { split_ffn: true });
         prop_assert_eq!(off.is_ok(), on.is_ok());
         if let (Ok(off), Ok(on)) = (off, on) {
             prop_assert!(on.ttft <= off.ttft && whole(&on) <= whole(&off));
@@ -201,15 +201,18 @@ proptest! {
 
 /// Copies bound a prompt of a large model on a laptop, where the ring holds little of it.
 #[test]
-fn layer_major_pays_where_copies_bound_a_prompt() {
+fn several_ubatches_at_a_time_pay_where_copies_bound_a_prompt() {
     let machine = library::machine("rtx-4070-laptop").expect("built in");
     let model = library::model("nemo-8b-f16").expect("built in");
-    let of = |layer_major| {
-        let switches = Switches { layer_major, split_ffn: false };
-        let setting = Setting { model: &model, machine: &machine, vram: Bytes::gib(2), switches };
-        forecast(&setting, Workload::filling(16384), Method::Search).expect("a plan")
-    };
-    let (off, on) = (of(false), of(true));
-    assert!(on.prefill_extras.ubatches > 1);
-    assert!(on.ttft.get() < 0.95 * off.ttft.get(), "{:?} after {:?}", on.ttft, off.ttft);
+    let (vram, switches) = (Bytes::gib(2), Switches::default());
+    let setting = Setting { model: &model, machine: &machine, vram, switches };
+    let found = forecast(&setting, Workload::filling(16384), Method::Search).expect("a plan");
+    assert!(found.prefill_extras.ubatches > 1);
+
+    let tiers = plan_tiers(&setting, 16384, 512, Method::Search).expect("plans");
+    let [.., one, several] = &tiers[..] else { panic!("several tiers") };
+    assert_eq!((one.tier, one.ubatches), (several.tier, 1));
+    assert!(several.ubatches > 1 && several.plan.vram.total() <= vram);
+    let per_ubatch = several.plan.predicted.seconds.get() / f64::from(several.ubatches);
+    assert!(per_ubatch < 0.8 * one.plan.predicted.seconds.get());
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use backend_cpu::{CpuBackend, CpuOptions};
 use engine_core::{EngineOptions, KvFormat, Placing, Plans};
-use planner::{Bytes, BytesPerSec, Link, MachineProfile, Method, Seconds};
+use planner::{Bytes, BytesPerSec, Link, MachineProfile, Seconds};
 
 pub fn gguf_of(family: &str) -> PathBuf {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine-core/tests/data");
@@ -14,7 +14,7 @@ pub fn gguf_of(family: &str) -> PathBuf {
 }
 
 /// A machine on which handing over costs nothing, so that even tiny models are worth placing, with a fast link.
-fn machine() -> MachineProfile {
+pub fn machine() -> MachineProfile {
     let mut machine = planner::library::machine("rtx-4070-laptop").unwrap();
     let gpu = machine.gpu.as_mut().unwrap();
     let (rate, nothing) = (BytesPerSec::new(1e12), Seconds::new(1e-12));
@@ -31,8 +31,8 @@ fn machine() -> MachineProfile {
     machine
 }
 
-pub fn placing(vram: Bytes, method: Method) -> Placing {
-    Placing { machine: machine(), vram: Some(vram), plans: Plans::By(method) }
+pub fn placing(vram: Bytes, plans: Plans) -> Placing {
+    Placing { machine: machine(), vram: Some(vram), plans }
 }
 
 pub fn options(placing: Option<Placing>) -> EngineOptions {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use engine_core::trace::{Account, Stall, Trace};
+use engine_core::trace::{Account, Stall, Trace, TracedPass};
 use planner::preview::plan_strip;
 use planner::{Seconds, Shard, TierPlan};
 
@@ -20,7 +20,15 @@ pub(crate) struct Explanation<'a> {
     pub(crate) colour: bool,
 }
 
-/// Passes of one kind.
+/// Passes that are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    plan: Option<usize>,
+    n_tokens: u32,
+    n_ubatches: u32,
+}
+
+/// What passes of one kind took together.
 #[derive(Default)]
 struct Passes {
     n: u32,
@@ -30,8 +38,8 @@ struct Passes {
 
 impl fmt::Display for Explanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ((plan, n_tokens), passes) in self.kinds() {
-            self.kind(f, plan, n_tokens, &passes)?;
+        for (kind, passes) in self.kinds() {
+            self.kind(f, kind, &passes)?;
         }
         let account = Account::of(self.trace);
         let ms = |time: Seconds| format!("{:.1} ms", time.get() * 1e3);
@@ -55,12 +63,13 @@ impl fmt::Display for Explanation<'_> {
 }
 
 impl Explanation<'_> {
-    /// Passes by plan and size, in the order in which they first came.
-    fn kinds(&self) -> Vec<((Option<usize>, u32), Passes)> {
+    /// Passes by kind, in the order in which they first came.
+    fn kinds(&self) -> Vec<(Kind, Passes)> {
         let mut order = Vec::new();
-        let mut kinds: BTreeMap<(Option<usize>, u32), Passes> = BTreeMap::new();
+        let mut kinds: BTreeMap<Kind, Passes> = BTreeMap::new();
         for (pass, predicted) in self.trace.passes.iter().zip(self.predicted) {
-            let kind = (pass.plan, pass.n_tokens);
+            let TracedPass { plan, n_tokens, n_ubatches, .. } = *pass;
+            let kind = Kind { plan, n_tokens, n_ubatches };
             if !kinds.contains_key(&kind) {
                 order.push(kind);
             }
@@ -73,17 +82,16 @@ impl Explanation<'_> {
         taken.collect()
     }
 
-    fn kind(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        plan: Option<usize>,
-        n_tokens: u32,
-        passes: &Passes,
-    ) -> fmt::Result {
+    fn kind(&self, f: &mut fmt::Formatter<'_>, kind: Kind, passes: &Passes) -> fmt::Result {
+        let Kind { plan, n_tokens, n_ubatches } = kind;
         let n = f64::from(passes.n);
         let ms = |seconds: f64| seconds * 1e3 / n;
         let (times, tokens) = (plural(passes.n, "pass", "es"), plural(n_tokens, "token", "s"));
-        write!(f, "\n{times} of {tokens}: {:.2} ms each", ms(passes.measured))?;
+        let in_ubatches = match n_ubatches {
+            1 => String::new(),
+            n => format!(" in {n} ubatches"),
+        };
+        write!(f, "\n{times} of {tokens}{in_ubatches}: {:.2} ms each", ms(passes.measured))?;
         match plan.and_then(|plan| self.plans.get(plan)) {
             Some(tier) => {
                 writeln!(f, ", predicted {:.2}", ms(passes.predicted))?;
@@ -113,7 +121,6 @@ fn plural(n: u32, word: &str, ending: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use engine_core::trace::TracedPass;
     use planner::{Bytes, Lane, Span};
 
     use super::*;
@@ -122,6 +129,7 @@ mod tests {
     fn passes_are_told_by_their_size() {
         let pass = |n_tokens, start: f64, end| TracedPass {
             n_tokens,
+            n_ubatches: n_tokens.div_ceil(512),
             n_kv: 9,
             plan: None,
             loaded: Bytes::ZERO,
@@ -130,7 +138,7 @@ mod tests {
             end,
         };
         let spans = vec![Span { lane: Lane::Cpu, shard: 0, start: 0.0, end: 0.5 }];
-        let passes = vec![pass(7, 0.0, 0.5), pass(1, 0.5, 0.7), pass(1, 0.7, 1.1)];
+        let passes = vec![pass(1024, 0.0, 0.5), pass(1, 0.5, 0.7), pass(1, 0.7, 1.1)];
         let trace = Trace { passes, spans };
         let predicted = [None; 3];
         let explanation = Explanation {
@@ -141,7 +149,10 @@ mod tests {
             colour: false,
         };
         let text = explanation.to_string();
-        assert!(text.contains("1 pass of 7 tokens: 500.00 ms each, on the CPU"), "{text}");
+        assert!(
+            text.contains("1 pass of 1024 tokens in 2 ubatches: 500.00 ms each, on the CPU"),
+            "{text}"
+        );
         assert!(text.contains("2 passes of 1 token: 300.00 ms each"), "{text}");
         assert!(text.contains("the CPU computed 500.0 ms, the GPU 0.0 ms"), "{text}");
     }

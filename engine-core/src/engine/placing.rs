@@ -1,7 +1,7 @@
 //! Where work is done: the plans of an engine with a GPU.
 
 use planner::{
-    Bytes, BytesPerSec, MachineProfile, Method, Model, Pass, Prediction, Problem, Runtime,
+    Bytes, BytesPerSec, Extras, MachineProfile, Method, Model, Pass, Prediction, Problem, Runtime,
     SavedPlan, Seconds, Setting, Span, Switches, Tier, TierPlan, VramUse, plan_tiers, predict_plan,
     tier_times, trace_plan,
 };
@@ -73,14 +73,18 @@ impl Planned {
         plan: usize,
         pass: &TracedPass,
     ) -> (Seconds, Vec<Span>) {
-        let TracedPass { n_tokens, n_kv, loaded, is_cold, .. } = *pass;
+        let TracedPass { n_ubatches, loaded, is_cold, .. } = *pass;
+        let n_tokens = pass.n_tokens.div_ceil(n_ubatches);
+        // The cells in use at the end of an ubatch, on average.
+        let n_kv = pass.n_kv - n_tokens * (n_ubatches - 1) / 2;
         let shards = model.shards(Pass { n_tokens, n_outputs: 1, n_kv, n_ctx });
+        let extras = Extras { ubatches: n_ubatches, ..Extras::default() };
         let problem = Problem {
             shards: &shards,
             machine: &self.machine,
             vram: self.budget,
             residual: model.residual(n_tokens),
-            runtime: Runtime::Baton,
+            runtime: Runtime::With(extras),
         };
         let plan = &self.tiers[plan].plan;
         let Prediction { first, seconds, .. } = predict_plan(&problem, plan);

@@ -15,9 +15,9 @@ const MOST_TOKENS_OF_AN_ANSWER: u32 = 4;
 /// How long passes take under each plan, and what changing plans takes. Seconds.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
-    /// Most tokens of each plan's passes, rising.
-    n_tokens: Vec<u32>,
-    /// For a pass of each tier, under its own plan and those after it.
+    /// Most tokens of an ubatch of each plan, rising, and most ubatches of its passes.
+    sizes: Vec<(u32, u32)>,
+    /// For a pass as large as each plan holds, under it and those after it.
     times: Vec<Vec<Seconds>>,
     /// From each plan to each.
     change: Vec<Vec<f64>>,
@@ -33,30 +33,43 @@ impl Choice {
             (bytes / h2d).get()
         };
         Choice {
-            n_tokens: plans.iter().map(|plan| plan.n_tokens).collect(),
+            sizes: plans.iter().map(|plan| (plan.n_tokens, plan.n_ubatches)).collect(),
             times: times.to_vec(),
             change: sets.iter().map(|a| sets.iter().map(|b| change(a, b)).collect()).collect(),
         }
     }
 
-    /// The plan for a pass of `n_tokens` that so many like it follow, when the memory is laid out for `current`.
+    /// The plan for the first of so many ubatches of `n_tokens`, when the memory is laid out for `current`.
     ///
     /// # Panics
-    /// If no plan holds the pass.
-    pub(super) fn plan(&self, n_tokens: u32, n_after: u32, current: Option<usize>) -> usize {
-        let tier = self.n_tokens.iter().position(|most| *most >= n_tokens);
-        let tier = tier.expect("there is a plan for the largest pass");
-        let plans = tier..self.n_tokens.len();
+    /// If no plan holds the ubatch.
+    pub(super) fn plan(&self, n_tokens: u32, n_ubatches: u32, current: Option<usize>) -> usize {
+        let tier = self.sizes.iter().position(|(most, _)| *most >= n_tokens);
+        let tier = tier.expect("there is a plan for the largest ubatch");
+        let plans = tier..self.sizes.len();
         let change = |plan: usize| current.map_or(0.0, |current| self.change[current][plan]);
         let cost = |plan: usize| {
-            let pass = self.times[tier][plan - tier].get();
             if n_tokens <= MOST_TOKENS_OF_AN_ANSWER {
-                change(plan) + PASSES_OF_AN_ANSWER * pass
+                change(plan) + PASSES_OF_AN_ANSWER * self.times[tier][plan - tier].get()
             } else {
-                change(plan) + (1.0 + f64::from(n_after)) * pass + self.answer_after(plan)
+                change(plan) + self.prompt(tier, plan, n_ubatches) + self.answer_after(plan)
             }
         };
         plans.min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("there is the tier's own")
+    }
+
+    /// Seconds of some ubatches of a tier under a plan. Those of a pass of fewer than it takes lie between one and all.
+    fn prompt(&self, tier: usize, plan: usize, n_ubatches: u32) -> f64 {
+        let one = self.times[tier][plan - tier].get();
+        let most = self.sizes[plan].1;
+        if most == 1 {
+            return f64::from(n_ubatches) * one;
+        }
+        let all = self.times[plan][0].get();
+        let (full, left) = (n_ubatches / most, n_ubatches % most);
+        let each_more = (all - one) / f64::from(most - 1);
+        let rest = if left > 0 { one + f64::from(left - 1) * each_more } else { 0.0 };
+        f64::from(full) * all + rest
     }
 
     /// An answer after a prompt that was run with a plan, under what is best for it then.
@@ -75,17 +88,30 @@ mod tests {
     fn changing_plans_must_pay() {
         let seconds = |all: &[f64]| all.iter().map(|&s| Seconds::new(s)).collect::<Vec<_>>();
         let choice = Choice {
-            n_tokens: vec![1, 16, 512],
-            times: vec![seconds(&[0.1, 0.2, 0.2]), seconds(&[0.3, 0.4]), seconds(&[2.0])],
-            change: vec![vec![0.0, 1.0, 1.0], vec![1.0, 0.0, 1.0], vec![1.0, 1.0, 0.0]],
+            sizes: vec![(1, 1), (16, 1), (512, 1), (512, 4)],
+            times: vec![
+                seconds(&[0.1, 0.2, 0.2, 0.2]),
+                seconds(&[0.3, 0.4, 0.4]),
+                seconds(&[2.0, 2.1]),
+                seconds(&[4.2]),
+            ],
+            change: vec![
+                vec![0.0, 1.0, 1.0, 1.0],
+                vec![1.0, 0.0, 1.0, 1.0],
+                vec![1.0, 1.0, 0.0, 1.0],
+                vec![1.0, 1.0, 1.0, 0.0],
+            ],
         };
         // The plan for 16 tokens would save 0.1 s on one pass, and costs 1 s.
-        assert_eq!(choice.plan(10, 0, Some(2)), 2);
-        assert_eq!(choice.plan(10, 20, Some(2)), 1);
-        assert_eq!(choice.plan(10, 0, None), 1);
+        assert_eq!(choice.plan(10, 1, Some(2)), 2);
+        assert_eq!(choice.plan(10, 21, Some(2)), 1);
+        assert_eq!(choice.plan(10, 1, None), 1);
         // An answer saves 0.1 s on each of many tokens.
-        assert_eq!(choice.plan(1, 0, Some(2)), 0);
+        assert_eq!(choice.plan(1, 1, Some(2)), 0);
         // Plans for fewer tokens hold no larger pass.
-        assert_eq!(choice.plan(100, 0, Some(0)), 2);
+        assert_eq!(choice.plan(100, 1, Some(0)), 2);
+        // Two ubatches at a time take 2.8 s and one after the other 4 s.
+        assert_eq!(choice.plan(512, 2, Some(2)), 3);
+        assert_eq!(choice.plan(512, 1, Some(2)), 2);
     }
 }

@@ -224,17 +224,20 @@ impl Gpu {
         Ok(numbers.iter().map(|number| u32::from_le_bytes(*number) as usize).collect())
     }
 
-    /// Brings the cells that a pass has written to the host memory of a layer that is streamed.
-    pub(super) fn keep_written(
+    /// Brings the cells that the ubatches of a pass have written to the host memory of a layer that is streamed.
+    pub(super) fn keep_written<'a>(
         &mut self,
         plan: &PlacedPlan,
         layer: usize,
-        written: &[u32],
+        written: impl Iterator<Item = &'a [u32]>,
     ) -> Res<()> {
         let KvHome::Host(host) = &mut self.kv[layer] else { return Ok(()) };
         // With what ran the copies that it needed are done: only then does nothing else hold the memory.
         self.stream.wait()?;
-        fetch_written(self.stream.backend(), &plan.memory.kv[layer], written, host)
+        for written in written {
+            fetch_written(self.stream.backend(), &plan.memory.kv[layer], written, host)?;
+        }
+        Ok(())
     }
 
     /// The plan that the arena is laid out for.

@@ -1,8 +1,11 @@
 //! Memory of one model on one device, as views.
 
+use std::iter;
+
 use planner::Bytes;
 
 use crate::backend::{Backend, BackendError, HostSlice};
+use crate::batch::PassInputs;
 use crate::kv::{KvGroups, KvViews};
 use crate::model::{Model, ModelConfig, ModelTensors};
 use crate::op::View;
@@ -16,8 +19,10 @@ pub struct DeviceMemory {
     pub(super) tensors: ModelTensors<View>,
     /// KV cells of each layer.
     pub(super) kv: Vec<KvViews>,
-    /// The largest pass.
+    /// The largest ubatch.
     pub(super) pass: PassViews,
+    /// Residuals of the other ubatches of a pass of several.
+    pub(super) waiting: Vec<View>,
 }
 
 /// What a device must have room for besides weights used in place.
@@ -73,6 +78,16 @@ impl DeviceMemory {
             }),
             kv: KvViews::layout(config, &groups, kv_dtype, kv_buffer).0,
             pass: PassViews::layout(config, &groups, limits, Place::start_of(scratch)).0,
+            waiting: Vec::new(),
         })
+    }
+
+    /// The views of each ubatch of a pass: inputs and activations are shared, since ubatches take turns; residuals are not.
+    pub(super) fn ubatches(&self, inputs: &[PassInputs]) -> Vec<PassViews> {
+        let residuals = iter::once(self.pass.residual).chain(self.waiting.iter().copied());
+        let pairs = inputs.iter().zip(residuals);
+        pairs
+            .map(|(inputs, residual)| self.pass.cut(inputs.size()).with_residual(residual))
+            .collect()
     }
 }

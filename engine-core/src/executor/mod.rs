@@ -27,7 +27,7 @@ use self::choice::Choice;
 use self::cpu::Cpu;
 use self::gpu::{Gpu, Host};
 use self::inputs::write_all_inv_freq;
-use self::pass::{GpuSide, Pass, Work};
+use self::pass::{CpuSide, GpuSide, Pass, Work};
 use self::placed::PlacedPlan;
 use self::recorder::{Begun, Recorder};
 use crate::backend::{Backend, BackendError};
@@ -103,6 +103,13 @@ struct Planned {
     choice: Choice,
 }
 
+impl Planned {
+    /// The plan for the first of so many ubatches of `n_tokens`.
+    fn choose(&self, n_tokens: u32, n_ubatches: u32) -> usize {
+        self.choice.plan(n_tokens, n_ubatches, self.gpu.laid_out())
+    }
+}
+
 /// Plans for a GPU.
 #[derive(Debug, Clone, Copy)]
 pub struct GpuPlans<'a> {
@@ -162,48 +169,61 @@ impl Executor {
         let last = planned.plans.len().checked_sub(1).expect("there is a plan");
         let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
         planned.gpu.lay_out(last, &planned.plans[last], host)?;
+        self.cpu.take_waiting(self.most_ubatches() - 1)?;
         Ok(())
     }
 
-    /// Runs one pass, which so many like it follow, and replaces `logits` with `[n_outputs, n_vocab]`. Sets of inputs
-    /// larger than the limits that the memory was laid out for are a bug of the caller.
-    ///
-    /// # Errors
-    /// A device failure, or a cancelled run; KV cells of the pass then hold nothing of use.
-    pub fn run(
-        &mut self,
-        inputs: &PassInputs,
-        n_after: u32,
-        cancel: &Cancel,
-        logits: &mut Vec<f32>,
-    ) -> Result<(), ExecutorError> {
-        for (used, cells) in self.used.iter_mut().zip(&inputs.cells) {
-            let highest = cells.written.iter().max().map_or(0, |cell| cell + 1);
-            *used = highest.max(*used);
-        }
-        let result = self.run_pass(inputs, n_after, cancel, logits);
-        if result.is_err()
-            && let Some(planned) = &mut self.gpu
-        {
-            // What went wrong is known; the next pass meets it again if it lasts.
-            let _ = planned.gpu.settle();
-        }
-        result
+    /// Most ubatches that any plan takes in one pass.
+    pub fn most_ubatches(&self) -> u32 {
+        let plans = self.gpu.iter().flat_map(|planned| &planned.plans);
+        plans.map(|plan| plan.n_ubatches).max().unwrap_or(1)
     }
 
-    fn run_pass(
+    /// Runs some ubatches, which so many like them follow, in as few passes as there is a plan for, and replaces `logits`
+    /// with those of the last one, `[n_outputs, n_vocab]`. Ubatches larger than the limits that the memory was laid out
+    /// for are a bug of the caller, and so are logits wanted of others than the last.
+    ///
+    /// # Errors
+    /// A device failure, or a cancelled run; KV cells of the ubatches then hold nothing of use.
+    pub fn run(
         &mut self,
-        inputs: &PassInputs,
+        ubatches: &[PassInputs],
         n_after: u32,
         cancel: &Cancel,
         logits: &mut Vec<f32>,
     ) -> Result<(), ExecutorError> {
-        let (size, start) = (inputs.size(), Instant::now());
+        let mut rest = ubatches;
+        while !rest.is_empty() {
+            let result = self.run_pass(rest, n_after, cancel, logits);
+            if result.is_err()
+                && let Some(planned) = &mut self.gpu
+            {
+                // What went wrong is known; the next pass meets it again if it lasts.
+                let _ = planned.gpu.settle();
+            }
+            rest = &rest[result?..];
+        }
+        Ok(())
+    }
+
+    /// Runs the first of some ubatches, as many as the best plan for them takes in a pass. Gives how many.
+    fn run_pass(
+        &mut self,
+        ubatches: &[PassInputs],
+        n_after: u32,
+        cancel: &Cancel,
+        logits: &mut Vec<f32>,
+    ) -> Result<usize, ExecutorError> {
+        let (start, n_like) = (Instant::now(), ubatches.len() as u32 + n_after);
+        // The first is the largest.
+        let n_tokens = ubatches[0].size().n_tokens;
+        let index = self.gpu.as_ref().map(|planned| planned.choose(n_tokens, n_like));
+        let ubatches = &ubatches[..self.n_ubatches(index).min(ubatches.len())];
+        self.note_used(ubatches);
         let mut begun = Begun::default();
         let mut schedule = &self.all_cpu;
         let mut gpu = None;
-        if let Some(Planned { gpu: device, plans, choice }) = &mut self.gpu {
-            let index = choice.plan(size.n_tokens, n_after, device.laid_out());
+        if let (Some(index), Some(Planned { gpu: device, plans, .. })) = (index, &mut self.gpu) {
             let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
             let plan = &plans[index];
             device.lay_out(index, plan, host)?;
@@ -213,15 +233,16 @@ impl Executor {
                 is_cold: !device.is_ahead(),
             };
             schedule = &plan.schedule;
-            gpu = Some(GpuSide { gpu: device, plan, views: plan.memory.pass.cut(size) });
+            let views = plan.memory.ubatches(ubatches);
+            gpu = Some(GpuSide { gpu: device, plan, views, has: None });
         }
+        let views = self.cpu.memory.ubatches(ubatches);
         let mut pass = Pass {
             config: &self.config,
             shards: &self.shards,
-            cpu_views: self.cpu.memory.pass.cut(size),
-            cpu: &mut self.cpu,
+            cpu: CpuSide { cpu: &mut self.cpu, views, has: None },
             gpu,
-            inputs,
+            ubatches,
             used: &self.used,
             cancel,
             recorder: self.recorder.as_mut(),
@@ -229,9 +250,24 @@ impl Executor {
         };
         pass.run(schedule, logits)?;
         if let Some(recorder) = &mut self.recorder {
-            recorder.pass(size, begun, start);
+            recorder.pass(ubatches, begun, start);
         }
-        Ok(())
+        Ok(ubatches.len())
+    }
+
+    /// Most ubatches of a pass with a plan, or without one.
+    fn n_ubatches(&self, plan: Option<usize>) -> usize {
+        let plan = self.gpu.as_ref().zip(plan).map(|(planned, plan)| &planned.plans[plan]);
+        plan.map_or(1, |plan| plan.n_ubatches as usize)
+    }
+
+    fn note_used(&mut self, ubatches: &[PassInputs]) {
+        for inputs in ubatches {
+            for (used, cells) in self.used.iter_mut().zip(&inputs.cells) {
+                let highest = cells.written.iter().max().map_or(0, |cell| cell + 1);
+                *used = highest.max(*used);
+            }
+        }
     }
 
     /// The plan that the GPU's memory is laid out for.

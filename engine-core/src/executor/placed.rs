@@ -36,8 +36,10 @@ pub(super) struct SlotCopy {
 /// A plan with all its places.
 #[derive(Debug, Clone)]
 pub(super) struct PlacedPlan {
-    /// Most tokens of a pass.
+    /// Most tokens of an ubatch.
     pub(super) n_tokens: u32,
+    /// Most ubatches of a pass.
+    pub(super) n_ubatches: u32,
     pub(super) schedule: Schedule,
     /// What is not in VRAM has views that no backend takes.
     pub(super) memory: DeviceMemory,
@@ -75,8 +77,13 @@ impl<'a> Blueprint<'a> {
         PassLimits { n_tokens, n_outputs: self.limits.n_outputs.min(n_tokens), ..self.limits }
     }
 
-    fn pass(&self, limits: PassLimits, start: Place) -> (PassViews, Bytes) {
-        PassViews::layout(&self.model.config, &self.groups, limits, start)
+    /// What a plan's passes take besides weights and cells: the views of an ubatch, and the residuals of those that wait.
+    fn pass(&self, plan: &TierPlan, start: Place) -> (PassViews, Vec<View>, Bytes) {
+        let limits = self.limits(plan);
+        let (views, room) = PassViews::layout(&self.model.config, &self.groups, limits, start);
+        let after = Place { offset: start.offset + room, ..start };
+        let (waiting, more) = views.waiting(plan.ubatches - 1, after);
+        (views, waiting, room + more)
     }
 
     /// What a plan takes of an arena.
@@ -87,7 +94,7 @@ impl<'a> Blueprint<'a> {
             return needs;
         }
         needs.ring = layout.ring;
-        needs.scratch = self.pass(self.limits(plan), Place::NOWHERE).1;
+        needs.scratch = self.pass(plan, Place::NOWHERE).2;
         for (i, (&shard, placement)) in self.shards.iter().zip(&layout.placements).enumerate() {
             if *placement != Placement::Pinned {
                 continue;
@@ -145,10 +152,12 @@ impl<'a> Blueprint<'a> {
         let tensors = self.model.tensors.map(|_| views.next().expect("a view for each tensor"));
         let attention = self.shards.iter().zip(&plan.plan.layout.placements);
         let attention = attention.filter(|(shard, _)| matches!(shard, Shard::Attention { .. }));
+        let (pass, waiting, _) = self.pass(plan, scratch);
         PlacedPlan {
             n_tokens: limits.n_tokens,
+            n_ubatches: plan.ubatches,
             schedule: Schedule::of(&plan.plan),
-            memory: DeviceMemory { tensors, kv, pass: self.pass(limits, scratch).0 },
+            memory: DeviceMemory { tensors, kv, pass, waiting },
             stays,
             copies,
             chosen,

@@ -8,7 +8,7 @@ use planner::{Bytes, Lane, Span};
 use super::gpu::Gpu;
 use super::stream::Labelled;
 use crate::backend::{Fence, FenceSpan, Res};
-use crate::scratch::PassLimits;
+use crate::batch::PassInputs;
 use crate::trace::{Trace, TracedPass};
 
 /// What was noted so far.
@@ -43,11 +43,14 @@ impl Recorder {
     }
 
     /// A pass that began at `start` and is over.
-    pub(super) fn pass(&mut self, size: PassLimits, begun: Begun, start: Instant) {
-        let PassLimits { n_tokens, n_cells: n_kv, .. } = size;
+    pub(super) fn pass(&mut self, ubatches: &[PassInputs], begun: Begun, start: Instant) {
+        let n_ubatches = ubatches.len() as u32;
+        let n_tokens = ubatches.iter().map(|inputs| inputs.size().n_tokens).sum();
+        let n_kv = ubatches.last().map_or(0, |inputs| inputs.size().n_cells);
         let Begun { plan, loaded, is_cold } = begun;
         let (start, end) = (self.seconds(start), self.seconds(Instant::now()));
-        self.passes.push(TracedPass { n_tokens, n_kv, plan, loaded, is_cold, start, end });
+        let pass = TracedPass { n_tokens, n_ubatches, n_kv, plan, loaded, is_cold, start, end };
+        self.passes.push(pass);
     }
 
     /// The CPU has computed shards from this one on.

@@ -22,6 +22,8 @@ pub struct Trace {
 pub struct TracedPass {
     /// Tokens of it.
     pub n_tokens: u32,
+    /// Ubatches that they are cut into.
+    pub n_ubatches: u32,
     /// KV cells of all its sequences at its end.
     pub n_kv: u32,
     /// The plan that it was run with, among the engine's; none without a GPU.

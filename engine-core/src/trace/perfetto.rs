@@ -91,6 +91,7 @@ mod tests {
     fn each_lane_has_its_events() {
         let span = |lane, shard, start, end| Span { lane, shard, start, end };
         let pass = TracedPass {
+            n_ubatches: 1,
             n_tokens: 1,
             n_kv: 5,
             plan: Some(0),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use planner::{
-    Bytes, BytesPerSec, Layout, MachineProfile, Method, Pass, Placement, Problem, Resident,
+    Bytes, BytesPerSec, Extras, Layout, MachineProfile, Method, Pass, Placement, Problem, Resident,
     Runtime, Seconds, ShardCost, Tier, TierPlan, plan_of,
 };
 
@@ -70,7 +70,7 @@ impl Model {
         }
     }
 
-    fn plan(&self, tier: u32, drawn: &DrawnPlan) -> (TierPlan, Vec<ShardCost>) {
+    fn plan(&self, tier: u32, ubatches: u32, drawn: &DrawnPlan) -> (TierPlan, Vec<ShardCost>) {
         let tier = Tier::holding(tier).unwrap();
         let n_tokens = tier.n_tokens();
         let pass = Pass { n_tokens, n_outputs: 1, n_kv: n_tokens, n_ctx: LIMITS.n_cells };
@@ -80,20 +80,21 @@ impl Model {
             machine: &self.machine,
             vram: Bytes::gib(1),
             residual: planner::Model::residual(&self.planned, n_tokens),
-            runtime: Runtime::Baton,
+            runtime: Runtime::With(Extras { ubatches, ..Extras::default() }),
         };
-        let plan = plan_of(&problem, layout(&shards, drawn));
-        (TierPlan { tier, method: Method::Search, plan }, shards)
+        // Of several ubatches experts are copied whole.
+        let plan = plan_of(&problem, layout(&shards, ubatches == 1, drawn));
+        (TierPlan { tier, ubatches, method: Method::Search, plan }, shards)
     }
 }
 
-fn layout(shards: &[ShardCost], drawn: &DrawnPlan) -> Layout {
+fn layout(shards: &[ShardCost], by_choice: bool, drawn: &DrawnPlan) -> Layout {
     let placements: Vec<Placement> = drawn.placements[..shards.len()].to_vec();
     let streamed: Vec<usize> =
         (0..shards.len()).filter(|&i| placements[i] == Placement::Streamed).collect();
     let whole = |&i: &usize| shards[i].weights + shards[i].kv;
     let most: Bytes = streamed.iter().map(whole).sum();
-    let least = least_ring(shards, &streamed);
+    let least = least_ring(shards, by_choice, &streamed);
     let more = (most.saturating_sub(least).get() as f64 * drawn.ring) as u64;
     let kept = streamed.iter().flat_map(|&i| {
         let tensors = shards[i].tensors().enumerate();
@@ -109,10 +110,12 @@ fn layout(shards: &[ShardCost], drawn: &DrawnPlan) -> Layout {
 }
 
 /// A ring for the largest shard and, where tokens choose few experts, for the most that they can choose.
-fn least_ring(shards: &[ShardCost], streamed: &[usize]) -> Bytes {
+fn least_ring(shards: &[ShardCost], may_choose: bool, streamed: &[usize]) -> Bytes {
     let by_choice = |i: &&usize| {
         let shard = &shards[**i];
-        shard.has_experts() && (shard.touched().get() as f64) < 0.9 * shard.weights.get() as f64
+        may_choose
+            && shard.has_experts()
+            && (shard.touched().get() as f64) < 0.9 * shard.weights.get() as f64
     };
     let chosen = streamed
         .iter()
@@ -136,10 +139,10 @@ pub(super) struct Bench {
 impl Bench {
     pub(super) fn new(model: &Model, drawn: &DrawnPlans) -> Bench {
         let small = [1, 4].into_iter().zip(&drawn.small);
-        let small = small.filter_map(|(tier, plan)| Some((tier, plan.as_ref()?)));
-        let all = small.chain([(LIMITS.n_tokens, &drawn.largest)]);
+        let small = small.filter_map(|(tier, plan)| Some((tier, 1, plan.as_ref()?)));
+        let all = small.chain([(LIMITS.n_tokens, drawn.n_ubatches, &drawn.largest)]);
         let (plans, shards): (Vec<TierPlan>, Vec<_>) =
-            all.map(|(tier, plan)| model.plan(tier, plan)).unzip();
+            all.map(|(tier, ubatches, plan)| model.plan(tier, ubatches, plan)).unzip();
         let in_arena = |plan: &TierPlan| {
             let used = plan.plan.vram;
             used.total().saturating_sub(used.driver)
@@ -174,27 +177,39 @@ impl Bench {
         bench
     }
 
-    /// Gives the tokens of a pass their cells.
-    pub(super) fn inputs(&mut self, pass: &DrawnPass) -> PassInputs {
+    /// Gives the tokens of a pass their cells, ubatch by ubatch.
+    pub(super) fn inputs(&mut self, pass: &DrawnPass) -> Vec<PassInputs> {
         if let Some((seq, share)) = pass.cut {
             let seq = SeqId(seq);
             self.cells.truncate(seq, (self.cells.len(seq) as f64 * share) as usize);
         }
-        let mut counts = BTreeMap::new();
-        for &seq in &pass.seqs {
-            *counts.entry(SeqId(seq)).or_insert(0u32) += 1;
-        }
-        let mut is_full = false;
-        for (&seq, &n) in &counts {
-            is_full |= self.cells.extend(seq, n).is_err();
-        }
-        if is_full {
+        self.extend(pass).unwrap_or_else(|| {
             for seq in 0..3 {
                 self.cells.truncate(SeqId(seq), 0);
             }
-            counts.iter().for_each(|(&seq, &n)| self.cells.extend(seq, n).unwrap());
+            self.extend(pass).expect("an empty cache has room for a pass")
+        })
+    }
+
+    /// `None` when there is no room; some tokens may have their cells then.
+    fn extend(&mut self, pass: &DrawnPass) -> Option<Vec<PassInputs>> {
+        let n_largest = pass.seqs.len().div_ceil(pass.n_ubatches);
+        let last = (pass.seqs.len() - 1) / n_largest;
+        let ubatches = pass.seqs.chunks(n_largest).enumerate();
+        ubatches
+            .map(|(i, seqs)| self.ubatch(seqs, if i == last { pass.wants } else { 0 }))
+            .collect()
+    }
+
+    fn ubatch(&mut self, seqs: &[u32], wants: u16) -> Option<PassInputs> {
+        let mut counts = BTreeMap::new();
+        for &seq in seqs {
+            *counts.entry(SeqId(seq)).or_insert(0u32) += 1;
         }
-        PassInputs::gather(&self.tokens(pass, &counts), &self.cells)
+        for (&seq, &n) in &counts {
+            self.cells.extend(seq, n).ok()?;
+        }
+        Some(PassInputs::gather(&self.tokens(seqs, wants, &counts), &self.cells))
     }
 
     /// Takes the cells of a pass back.
@@ -205,39 +220,39 @@ impl Bench {
         }
     }
 
-    fn tokens(&self, pass: &DrawnPass, counts: &BTreeMap<SeqId, u32>) -> Vec<BatchToken> {
+    fn tokens(&self, seqs: &[u32], wants: u16, counts: &BTreeMap<SeqId, u32>) -> Vec<BatchToken> {
         let mut next: BTreeMap<SeqId, u32> =
             counts.iter().map(|(&seq, &n)| (seq, self.cells.len(seq) as u32 - n)).collect();
         let mut outputs_left = LIMITS.n_outputs;
         let token = |(i, &seq): (usize, &u32)| {
             let index = next.get_mut(&SeqId(seq)).unwrap();
             *index += 1;
-            let wants = outputs_left > 0 && pass.wants >> i & 1 == 1;
+            let wants = outputs_left > 0 && wants >> i & 1 == 1;
             outputs_left -= u32::from(wants);
             BatchToken::text(TokenId(3 + (*index * 7 + seq) % 50), SeqId(seq), *index - 1, wants)
         };
-        pass.seqs.iter().enumerate().map(token).collect()
+        seqs.iter().enumerate().map(token).collect()
     }
 
     /// The bits of the logits.
     pub(super) fn run_placed(
         &mut self,
-        inputs: &PassInputs,
+        inputs: &[PassInputs],
         cancel: &Cancel,
     ) -> Result<Vec<u32>, ExecutorError> {
         bits(&mut self.placed, inputs, cancel)
     }
 
-    pub(super) fn run_on_cpu(&mut self, inputs: &PassInputs) -> Vec<u32> {
+    pub(super) fn run_on_cpu(&mut self, inputs: &[PassInputs]) -> Vec<u32> {
         bits(&mut self.alone, inputs, &Cancel::default()).unwrap()
     }
 
-    pub(super) fn check_traffic(&mut self, inputs: &PassInputs) {
-        self.traffic.check_pass(inputs, &mut self.journal.lock().unwrap());
+    pub(super) fn check_traffic(&mut self, inputs: &[PassInputs]) {
+        self.traffic.check(inputs, &mut self.journal.lock().unwrap());
     }
 
-    pub(super) fn forget_pass(&mut self, inputs: &PassInputs) {
-        self.traffic.forget_pass(inputs, &mut self.journal.lock().unwrap());
+    pub(super) fn forget_pass(&mut self, inputs: &[PassInputs]) {
+        self.traffic.forget(inputs, &mut self.journal.lock().unwrap());
     }
 
     pub(super) fn set(&self, fault: &DrawnFault) {
@@ -263,7 +278,7 @@ impl Bench {
 
 fn bits(
     executor: &mut Executor,
-    inputs: &PassInputs,
+    inputs: &[PassInputs],
     cancel: &Cancel,
 ) -> Result<Vec<u32>, ExecutorError> {
     let mut logits = Vec::new();

@@ -14,6 +14,8 @@ const MOST_SHARDS: usize = 20;
 pub(super) struct DrawnPlans {
     pub(super) small: [Option<DrawnPlan>; 2],
     pub(super) largest: DrawnPlan,
+    /// Ubatches that the last takes in a pass.
+    pub(super) n_ubatches: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -32,8 +34,10 @@ pub(super) struct DrawnPass {
     pub(super) cut: Option<(u32, f64)>,
     /// Tokens of some sequences, in turns.
     pub(super) seqs: Vec<u32>,
-    /// Which want their logits, by bits.
+    /// Which want their logits, by bits; of several ubatches only those of the last one.
     pub(super) wants: u16,
+    /// Ubatches that the tokens are cut into, if there are as many.
+    pub(super) n_ubatches: usize,
     /// Whether the pass is first tried and cancelled at once.
     pub(super) is_cancelled: bool,
 }
@@ -69,7 +73,12 @@ fn plan() -> impl Strategy<Value = DrawnPlan> {
 
 pub(super) fn plans() -> impl Strategy<Value = DrawnPlans> {
     let small = [prop::option::of(plan()), prop::option::of(plan())];
-    (small, plan()).prop_map(|(small, largest)| DrawnPlans { small, largest })
+    let n_ubatches = prop_oneof![Just(1), 2..4u32];
+    (small, plan(), n_ubatches).prop_map(|(small, largest, n_ubatches)| DrawnPlans {
+        small,
+        largest,
+        n_ubatches,
+    })
 }
 
 pub(super) fn passes() -> impl Strategy<Value = Vec<DrawnPass>> {
@@ -78,8 +87,15 @@ pub(super) fn passes() -> impl Strategy<Value = Vec<DrawnPass>> {
     let cut = prop::option::weighted(0.2, (0..3u32, 0.0..1.0));
     let wants = prop_oneof![1 => Just(0), 3 => any::<u16>()];
     let is_cancelled = prop::bool::weighted(0.1);
-    let pass = (cut, seqs, wants, is_cancelled)
-        .prop_map(|(cut, seqs, wants, is_cancelled)| DrawnPass { cut, seqs, wants, is_cancelled });
+    let n_ubatches = prop_oneof![2 => Just(1), 1 => 2..6usize];
+    let pass = (cut, seqs, wants, n_ubatches, is_cancelled);
+    let pass = pass.prop_map(|(cut, seqs, wants, n_ubatches, is_cancelled)| DrawnPass {
+        cut,
+        seqs,
+        wants,
+        n_ubatches,
+        is_cancelled,
+    });
     vec(pass, 1..10)
 }
 

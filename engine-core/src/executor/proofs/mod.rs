@@ -49,7 +49,8 @@ fn run_with_faults(model: &Model, plans: &DrawnPlans, passes: &[DrawnPass], faul
         let logits = match result {
             Err(ExecutorError::Backend(BackendError::Failed { call, .. })) if was_met => {
                 assert_eq!(call, fault.call.name());
-                if fault.gives_up {
+                // The first of several ubatches may have lost cells outside of its successors' windows.
+                if fault.gives_up || inputs.len() > 1 {
                     bench.give_up(pass);
                     continue;
                 }

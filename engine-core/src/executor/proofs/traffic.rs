@@ -81,47 +81,70 @@ impl Traffic {
         assert_eq!(drain(journal), Amount { files, kv: Bytes::ZERO });
     }
 
-    /// A pass copies what it needs and does not find.
-    pub(super) fn check_pass(&mut self, inputs: &PassInputs, journal: &mut Journal) {
-        let before = self.enter(inputs);
+    /// Some ubatches, in as few passes as the plan has it, copy what they need and do not find.
+    pub(super) fn check(&mut self, ubatches: &[PassInputs], journal: &mut Journal) {
+        let n_chosen = take(&mut journal.n_chosen);
+        let mut n_chosen = &n_chosen[..];
+        let [mut least, mut most] = [Amount::default(); 2];
+        let mut rest = ubatches;
+        while !rest.is_empty() {
+            let before = self.current;
+            let pass = self.enter(rest);
+            rest = &rest[pass.len()..];
+            let copied = self.ring() + self.chosen(pass, &mut n_chosen);
+            let switch =
+                if before == self.current { Default::default() } else { self.switch(before) };
+            least = least + copied + switch[0];
+            most = most + copied + switch[1];
+        }
+        assert!(n_chosen.is_empty());
+        let found = drain(journal);
+        assert!(least.files <= found.files && found.files <= most.files, "{least:?} {found:?}");
+        assert!(least.kv <= found.kv && found.kv <= most.kv, "{least:?} {found:?} {most:?}");
+    }
+
+    /// What a pass copies through the slots of the ring.
+    fn ring(&mut self) -> Amount {
         let copies = &self.plans[self.current];
         let n_slots = copies.plan.plan.slots.len();
         let ahead = if self.is_ahead { 0 } else { copies.ahead() };
-        let ring = (0..n_slots).chain((0..ahead).map(|m| m % n_slots));
-        let ring = ring.map(|m| self.copy(m)).fold(Amount::default(), |sum, copy| sum + copy);
-        let n_chosen = take(&mut journal.n_chosen);
-        let files = copies.chosen(&n_chosen, self.n_layer, !inputs.output_rows.is_empty());
-        let pass = ring + Amount { files, kv: Bytes::ZERO };
-        let found = drain(journal);
-        if before == self.current {
-            assert_eq!(found, pass);
-        } else {
-            let [least, most] = self.switch(before).map(|switch| pass + switch);
-            assert!(least.files <= found.files && found.files <= most.files, "{least:?} {found:?}");
-            assert!(least.kv <= found.kv && found.kv <= most.kv, "{least:?} {found:?} {most:?}");
-        }
         self.is_ahead = true;
+        let copied = (0..n_slots).chain((0..ahead).map(|m| m % n_slots));
+        copied.map(|m| self.copy(m)).fold(Amount::default(), |sum, copy| sum + copy)
     }
 
-    /// A pass ended before it ran: what it copied is not counted, and nothing is ahead any more.
-    pub(super) fn forget_pass(&mut self, inputs: &PassInputs, journal: &mut Journal) {
-        self.enter(inputs);
+    /// What the ubatches of a pass copy by choice.
+    fn chosen(&self, ubatches: &[PassInputs], n_chosen: &mut &[usize]) -> Amount {
+        let copies = &self.plans[self.current];
+        let of = |inputs: &PassInputs| {
+            copies.chosen(n_chosen, self.n_layer, !inputs.output_rows.is_empty())
+        };
+        Amount { files: ubatches.iter().map(of).sum(), kv: Bytes::ZERO }
+    }
+
+    /// Ubatches ended before they ran: what they copied is not counted, and nothing is ahead any more.
+    pub(super) fn forget(&mut self, ubatches: &[PassInputs], journal: &mut Journal) {
+        self.enter(ubatches);
         self.is_ahead = false;
         drain(journal);
         journal.n_chosen.clear();
     }
 
-    /// Goes on to the plan of a pass; gives the one before.
-    fn enter(&mut self, inputs: &PassInputs) -> usize {
-        for (used, cells) in self.used.iter_mut().zip(&inputs.cells) {
-            let highest = cells.written.iter().max().unwrap();
-            *used = (*used).max(u64::from(highest + 1));
-        }
-        let n_tokens = inputs.token_ids.len() as u32;
+    /// Goes on to the plan of some ubatches; gives those of its first pass.
+    fn enter<'a>(&mut self, ubatches: &'a [PassInputs]) -> &'a [PassInputs] {
+        let n_tokens = ubatches[0].token_ids.len() as u32;
         let next = self.plans.iter().position(|plan| plan.n_tokens >= n_tokens).unwrap();
-        let before = std::mem::replace(&mut self.current, next);
-        self.is_ahead &= before == next;
-        before
+        self.is_ahead &= self.current == next;
+        self.current = next;
+        let most = self.plans[next].plan.ubatches as usize;
+        let pass = &ubatches[..most.min(ubatches.len())];
+        for inputs in pass {
+            for (used, cells) in self.used.iter_mut().zip(&inputs.cells) {
+                let highest = cells.written.iter().max().unwrap();
+                *used = (*used).max(u64::from(highest + 1));
+            }
+        }
+        pass
     }
 
     /// One copy into the ring.
@@ -195,19 +218,20 @@ impl Copies {
         (0..).take_while(|m| !slots.is_empty() && slots[m % slots.len()].after > *m).count()
     }
 
-    /// Of groups that are copied by choice: router and norms, and each expert that was chosen. `n_chosen` has an entry
-    /// for each group that the GPU ran.
-    fn chosen(&self, n_chosen: &[usize], n_layer: u32, has_outputs: bool) -> Bytes {
+    /// Of groups that are copied by choice in an ubatch: router and norms, and each expert that was chosen. `n_chosen`
+    /// begins with an entry for each group that the GPU ran; they are taken off.
+    fn chosen(&self, n_chosen: &mut &[usize], n_layer: u32, has_outputs: bool) -> Bytes {
         let ran = (0..self.shards.len()).filter(|&i| {
             let last = self.shards[i].shard == Shard::Ffn { layer: n_layer - 1 };
             let idle = last && !has_outputs;
             self.shards[i].has_experts() && !self.is(i, Placement::Cpu) && !idle
         });
         let ran: Vec<usize> = ran.collect();
-        assert_eq!(ran.len(), n_chosen.len());
+        let (own, rest) = n_chosen.split_at(ran.len());
+        *n_chosen = rest;
         let by_choice = ran
             .iter()
-            .zip(n_chosen)
+            .zip(own)
             .filter(|(i, _)| self.is(**i, Placement::Streamed) && !self.has_slot(**i));
         let copied = by_choice.map(|(&i, &n_chosen)| {
             let groups = self.shards[i].ops.iter().filter_map(|op| match op {
