@@ -113,6 +113,10 @@ impl planner::Model for PlannedModel {
         let row = DType::F32.row_bytes(self.model.config.n_embd.into());
         row.expect("floats fill any row") * n_tokens.into()
     }
+
+    fn n_ubatch(&self) -> Option<u32> {
+        Some(self.n_ubatch)
+    }
 }
 
 impl PlannedModel {

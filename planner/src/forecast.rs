@@ -195,7 +195,7 @@ pub fn forecast(
 ) -> Result<Forecast, PlanError> {
     let mut best: Option<Forecast> = None;
     let mut refused = None;
-    for n_ubatch in ubatches(workload) {
+    for n_ubatch in ubatches(setting.model, workload) {
         match Request::new(setting, workload, n_ubatch).forecast(method) {
             Ok(next) if best.as_ref().is_none_or(|best| next.ttft < best.ttft) => best = Some(next),
             Ok(_) => {}
@@ -227,7 +227,10 @@ pub(crate) fn no_worse_than(setting: &Setting<'_>, own: Forecast, other: &Foreca
 }
 
 /// Sizes of ubatches worth trying, in rising order.
-fn ubatches(workload: Workload) -> Vec<u32> {
+fn ubatches(model: &dyn Model, workload: Workload) -> Vec<u32> {
+    if let Some(n_ubatch) = model.n_ubatch() {
+        return vec![n_ubatch.min(workload.n_ctx).min(UBATCHES[2])];
+    }
     // A larger ubatch than holds the prompt is no different from one that just does.
     let enough = UBATCHES.into_iter().find(|n| *n >= workload.n_prompt).unwrap_or(u32::MAX);
     let sizes = UBATCHES.into_iter().filter(|n| *n <= enough);
@@ -253,7 +256,7 @@ fn with_extras(setting: &Setting<'_>, mut best: Forecast) -> Forecast {
             *best = next;
         }
     };
-    for n_ubatch in ubatches(workload) {
+    for n_ubatch in ubatches(setting.model, workload) {
         for ubatches in layer_major(workload.n_prompt, n_ubatch) {
             let extras = Extras { ubatches, ..Extras::default() };
             consider(&mut best, n_ubatch, extras, Extras::default());

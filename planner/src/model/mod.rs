@@ -37,4 +37,9 @@ pub trait Model {
 
     /// Activations that a hand-off moves in a pass of `n_tokens`.
     fn residual(&self, n_tokens: u32) -> Bytes;
+
+    /// Tokens of the largest ubatch that its engine runs, if it is loaded for one.
+    fn n_ubatch(&self) -> Option<u32> {
+        None
+    }
 }

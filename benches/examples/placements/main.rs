@@ -1,0 +1,161 @@
+//! Measures plans on a slow CPU beside a simulated GPU, with what was predicted for each, as CSV: the search's, each named
+//! strategy's, and the best of many drawn by chance. Ends with how far predictions were off and how near to the best plan
+//! the search's came.
+//!
+//! ```text
+//! baton profile --device sim --sim vram=2GiB,pcie=0.3GB/s,threads=1 -j1 --isa scalar -o sim.toml
+//! cargo run --release -p benches --example placements -- sim.toml MODEL.gguf 10,25,50,80 64,512 33 > results.csv
+//! ```
+//! Budgets are percent of the model's file, prompts and answers are in tokens. The CPU computes with its plain kernels and
+//! the GPU with the best ones, on a thread each, so that the two and the link stand to each other as in a PC, only slower.
+
+mod drawn;
+mod summary;
+
+use std::env;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, SimOptions, SimulatedGpu};
+use benches::answers::answer;
+use engine_core::backend::Backends;
+use engine_core::trace::Account;
+use engine_core::{Engine, EngineError, EngineOptions, Placing, Plans};
+use planner::{Bytes, MachineProfile, Method, Strategy};
+
+use self::summary::{Measured, Summary};
+
+/// An answer is measured so many times, unless that takes too long.
+const ROUNDS: usize = 3;
+const LONG: Duration = Duration::from_secs(8);
+
+fn main() -> Result<()> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let [machine, model, budgets, prompts, n_gen] = &args[..] else {
+        bail!(
+            "give a profile, a model, budgets in percent of its file, prompts and an answer in tokens"
+        )
+    };
+    let machine = MachineProfile::from_toml(&std::fs::read_to_string(machine)?)?;
+    let bench = Bench { machine, model: model.into(), n_gen: n_gen.parse()? };
+    let size = std::fs::metadata(model)?.len();
+    println!(
+        "model,vram_mib,n_prompt,n_gen,plan,ttft_s,predicted_ttft_s,tps,predicted_tps,cpu_s,gpu_s,hidden_s,exposed_s"
+    );
+    let mut summary = Summary::default();
+    for n_prompt in numbers(prompts)? {
+        for percent in numbers(budgets)? {
+            let vram = Bytes::new(size * u64::from(percent) / 100);
+            summary.add(bench.cell(vram, n_prompt)?);
+        }
+    }
+    print!("{summary}");
+    Ok(())
+}
+
+fn numbers(list: &str) -> Result<Vec<u32>> {
+    list.split(',').map(|n| n.parse().with_context(|| format!("{n} is no number"))).collect()
+}
+
+/// A model on a machine.
+struct Bench {
+    machine: MachineProfile,
+    model: PathBuf,
+    n_gen: u32,
+}
+
+impl Bench {
+    /// Measures all plans under one budget; the search's comes first.
+    fn cell(&self, vram: Bytes, n_prompt: u32) -> Result<Vec<Measured>> {
+        let named = [Method::Search].into_iter().chain(Strategy::ALL.map(Method::Strategy));
+        let named = named.map(|method| (name(method).to_owned(), Plans::By(method)));
+        let drawn = drawn::best(self, vram, n_prompt)?.into_iter().enumerate();
+        let drawn = drawn.map(|(i, plan)| (format!("drawn-{}", i + 1), Plans::Saved(plan)));
+        let mut all = Vec::new();
+        for (name, plans) in named.chain(drawn) {
+            match self.measure(vram, n_prompt, plans) {
+                Ok(measured) => {
+                    self.print(vram, n_prompt, &name, &measured);
+                    all.push(measured);
+                }
+                // This strategy has no plan within the budget.
+                Err(error) if matches!(error.downcast_ref(), Some(EngineError::Plan(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    fn options(&self, n_prompt: u32, placing: Option<Placing>) -> EngineOptions {
+        let n_ctx = Some(n_prompt + self.n_gen + 15);
+        EngineOptions { n_ctx, placing, ..EngineOptions::default() }
+    }
+
+    fn load(&self, vram: Bytes, n_prompt: u32, plans: Plans) -> Result<Engine> {
+        let plain = KernelTable::for_isa(Isa::Scalar).context("every CPU has plain kernels")?;
+        let cpu = CpuOptions { threads: NonZeroUsize::MIN, kernels: plain };
+        let pcie = self.machine.gpu.as_ref().context("the profile has no GPU")?.link.h2d;
+        // What the profile found is a little less than what was set: then the link is as fast as it was.
+        let sim = SimOptions { vram, pcie, ..SimOptions::default() };
+        let backends = Backends {
+            cpu: Box::new(CpuBackend::new(cpu)?),
+            gpu: Some(Box::new(SimulatedGpu::new(sim)?)),
+        };
+        let placing = Placing { machine: self.machine.clone(), vram: Some(vram), plans };
+        Ok(Engine::load(&self.model, &self.options(n_prompt, Some(placing)), backends)?)
+    }
+
+    fn measure(&self, vram: Bytes, n_prompt: u32, plans: Plans) -> Result<Measured> {
+        let mut engine = self.load(vram, n_prompt, plans)?;
+        answer(&mut engine, 16, 3)?;
+        let start = Instant::now();
+        let mut rounds = Vec::new();
+        while rounds.is_empty() || (rounds.len() < ROUNDS && start.elapsed() < LONG) {
+            rounds.push(self.round(&mut engine, n_prompt)?);
+        }
+        Ok(Measured::middle(rounds))
+    }
+
+    fn round(&self, engine: &mut Engine, n_prompt: u32) -> Result<Measured> {
+        engine.trace();
+        let (_, stats) = answer(engine, n_prompt, self.n_gen)?;
+        let trace = engine.take_trace()?;
+        let times: Vec<(u32, f64)> = trace
+            .passes
+            .iter()
+            .filter_map(|pass| Some((pass.n_tokens, engine.predicted(pass)?.0.get())))
+            .collect();
+        let (prefill, decode): (Vec<_>, Vec<_>) = times.iter().partition(|(n, _)| *n > 1);
+        let sum = |passes: &[(u32, f64)]| passes.iter().map(|(_, time)| time).sum::<f64>();
+        let predicted_ttft = self.machine.request.get() + sum(&prefill);
+        let predicted_tps = decode.len() as f64 / sum(&decode);
+        let account = Account::of(&trace);
+        let lanes = [account.cpu, account.gpu, account.hidden, account.exposed];
+        Ok(Measured {
+            n_gen: self.n_gen,
+            ttft: [stats.ttft.get(), predicted_ttft],
+            tps: [stats.tps().context("several tokens")?, predicted_tps],
+            lanes: lanes.map(|time| time.get()),
+        })
+    }
+
+    fn print(&self, vram: Bytes, n_prompt: u32, name: &str, measured: &Measured) {
+        let Measured { n_gen, ttft, tps, lanes: [cpu, gpu, hidden, exposed] } = measured;
+        let model = self.model.file_stem().unwrap_or_default().to_string_lossy();
+        let vram = vram.get() as f64 / Bytes::mib(1).get() as f64;
+        println!(
+            "{model},{vram:.1},{n_prompt},{n_gen},{name},{:.4},{:.4},{:.3},{:.3},{cpu:.4},{gpu:.4},{hidden:.4},{exposed:.4}",
+            ttft[0], ttft[1], tps[0], tps[1]
+        );
+    }
+}
+
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::Search => "search",
+        Method::BestStrategy => "best-strategy",
+        Method::Strategy(strategy) => strategy.name(),
+    }
+}
