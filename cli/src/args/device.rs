@@ -30,6 +30,13 @@ impl DeviceArgs {
     pub(crate) fn has_gpu(&self) -> bool {
         self.device.iter().any(|device| matches!(device, DeviceName::Sim | DeviceName::Cuda(_)))
     }
+
+    /// Gives a simulated GPU more memory where it would have less than that.
+    pub(crate) fn simulate_at_least(&mut self, least: Bytes) {
+        if let Some(SimParts { vram: Some(vram), .. }) = &mut self.sim {
+            *vram = least.max(*vram);
+        }
+    }
 }
 
 /// A device as typed.

@@ -8,6 +8,7 @@ use engine_core::Cancel;
 use engine_core::backend::{Backend, Backends};
 use engine_core::measure::{Devices, Measured, Progress, Watcher, measure};
 use indicatif::{ProgressBar, ProgressStyle};
+use planner::Bytes;
 
 use crate::args::ProfileArgs;
 use crate::devices;
@@ -17,7 +18,11 @@ use crate::report::{self, ProfileReport};
 use crate::settings::{ProfileSettings, UsageError};
 use crate::whole_file::WholeFile;
 
-pub(crate) fn run(args: ProfileArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+/// Memory that measuring takes of a GPU, with some to spare. A simulated one is as fast whatever its memory.
+const ROOM: Bytes = Bytes::mib(512);
+
+pub(crate) fn run(mut args: ProfileArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    args.device.simulate_at_least(ROOM);
     let settings = ProfileSettings::check(&args)?;
     let (mut backends, description) = devices::described(&args.device)?;
     let cancel = Cancel::default();

@@ -49,7 +49,8 @@ fn json_is_one_object_with_all_figures() {
 fn a_simulated_gpu_is_measured_and_called_so() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("machine.toml");
-    let sim = ["--device", "cpu,sim", "--sim", "vram=512MiB,pcie=8GB/s"];
+    // Measuring takes more memory than that.
+    let sim = ["--device", "cpu,sim", "--sim", "vram=64MiB,pcie=8GB/s"];
     let outcome = profile(&path, &sim);
     let simulated = "the GPU is simulated: 512.0 MiB at 8.0 GB/s, 1 thread of the CPU";
     assert!(outcome.stderr.contains(simulated), "{}", outcome.stderr);
