@@ -2,7 +2,7 @@
 //! paper's Table 4; with the name of an option, what the search gains by it. Predictions only: nothing here is measured.
 //!
 //! `cargo run --release -p planner --example predicted_gains > benches/results/predicted/rtx-5090.csv`
-//! `cargo run --release -p planner --example predicted_gains layer-major > benches/results/predicted/rtx-5090-layer-major.csv`
+//! `cargo run --release -p planner --example predicted_gains split-ffn > benches/results/predicted/rtx-5090-split-ffn.csv`
 
 #[path = "../tests/paper/mod.rs"]
 mod paper;

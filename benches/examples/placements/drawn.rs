@@ -11,9 +11,8 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::Bench;
 
-/// So many are drawn, and as many of those measured that are predicted best.
+/// So many are drawn, of which those are measured that are predicted best.
 const DRAWN: usize = 200;
-const MEASURED: usize = 20;
 
 /// Those predicted best for a prompt and an answer, of many placements that are the same in all passes.
 pub(super) fn best(bench: &Bench, vram: Bytes, n_prompt: u32) -> Result<Vec<SavedPlan>> {
@@ -26,7 +25,7 @@ pub(super) fn best(bench: &Bench, vram: Bytes, n_prompt: u32) -> Result<Vec<Save
     let mut plans: Vec<(f64, SavedPlan)> =
         plans.map(|plan| (seconds(&plan.tiers, n_prompt, bench.n_gen), plan)).collect();
     plans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(plans.into_iter().take(MEASURED).map(|(_, plan)| plan).collect())
+    Ok(plans.into_iter().take(bench.n_drawn).map(|(_, plan)| plan).collect())
 }
 
 /// What placements are drawn for.

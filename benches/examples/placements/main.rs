@@ -1,16 +1,14 @@
 //! Measures plans on a slow CPU beside a simulated GPU, with what was predicted for each, as CSV: the search's, each named
-//! strategy's, and the best of many drawn by chance. Ends with how far predictions were off and how near to the best plan
-//! the search's came.
+//! strategy's, and the best of many drawn by chance. `compare_placements` says what the rows come to.
 //!
 //! ```text
 //! baton profile --device sim --sim vram=2GiB,pcie=0.3GB/s,threads=1 -j1 --isa scalar -o sim.toml
-//! cargo run --release -p benches --example placements -- sim.toml MODEL.gguf 10,25,50,80 64,512 33 > results.csv
+//! cargo run --release -p benches --example placements -- sim.toml MODEL.gguf 10,25,50,80 64,512 33 20 > results.csv
 //! ```
 //! Budgets are percent of the model's file, prompts and answers are in tokens. The CPU computes with its plain kernels and
 //! the GPU with the best ones, on a thread each, so that the two and the link stand to each other as in a PC, only slower.
 
 mod drawn;
-mod summary;
 
 use std::env;
 use std::num::NonZeroUsize;
@@ -25,33 +23,29 @@ use engine_core::trace::Account;
 use engine_core::{Engine, EngineError, EngineOptions, Placing, Plans};
 use planner::{Bytes, MachineProfile, Method, Strategy};
 
-use self::summary::{Measured, Summary};
-
 /// An answer is measured so many times, unless that takes too long.
 const ROUNDS: usize = 3;
-const LONG: Duration = Duration::from_secs(8);
+const LONG: Duration = Duration::from_secs(4);
 
 fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
-    let [machine, model, budgets, prompts, n_gen] = &args[..] else {
+    let [machine, model, budgets, prompts, n_gen, n_drawn] = &args[..] else {
         bail!(
-            "give a profile, a model, budgets in percent of its file, prompts and an answer in tokens"
+            "give a profile, a model, budgets, prompts, tokens of an answer, and how many drawn plans"
         )
     };
     let machine = MachineProfile::from_toml(&std::fs::read_to_string(machine)?)?;
-    let bench = Bench { machine, model: model.into(), n_gen: n_gen.parse()? };
+    let (n_gen, n_drawn) = (n_gen.parse()?, n_drawn.parse()?);
+    let bench = Bench { machine, model: model.into(), n_gen, n_drawn };
     let size = std::fs::metadata(model)?.len();
     println!(
         "model,vram_mib,n_prompt,n_gen,plan,ttft_s,predicted_ttft_s,tps,predicted_tps,cpu_s,gpu_s,hidden_s,exposed_s"
     );
-    let mut summary = Summary::default();
     for n_prompt in numbers(prompts)? {
         for percent in numbers(budgets)? {
-            let vram = Bytes::new(size * u64::from(percent) / 100);
-            summary.add(bench.cell(vram, n_prompt)?);
+            bench.cell(Bytes::new(size * u64::from(percent) / 100), n_prompt)?;
         }
     }
-    print!("{summary}");
     Ok(())
 }
 
@@ -64,28 +58,26 @@ struct Bench {
     machine: MachineProfile,
     model: PathBuf,
     n_gen: u32,
+    /// Plans drawn by chance to measure.
+    n_drawn: usize,
 }
 
 impl Bench {
-    /// Measures all plans under one budget; the search's comes first.
-    fn cell(&self, vram: Bytes, n_prompt: u32) -> Result<Vec<Measured>> {
+    /// Measures all plans under one budget.
+    fn cell(&self, vram: Bytes, n_prompt: u32) -> Result<()> {
         let named = [Method::Search].into_iter().chain(Strategy::ALL.map(Method::Strategy));
         let named = named.map(|method| (name(method).to_owned(), Plans::By(method)));
         let drawn = drawn::best(self, vram, n_prompt)?.into_iter().enumerate();
         let drawn = drawn.map(|(i, plan)| (format!("drawn-{}", i + 1), Plans::Saved(plan)));
-        let mut all = Vec::new();
         for (name, plans) in named.chain(drawn) {
             match self.measure(vram, n_prompt, plans) {
-                Ok(measured) => {
-                    self.print(vram, n_prompt, &name, &measured);
-                    all.push(measured);
-                }
+                Ok(measured) => self.print(vram, n_prompt, &name, &measured),
                 // This strategy has no plan within the budget.
                 Err(error) if matches!(error.downcast_ref(), Some(EngineError::Plan(_))) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(all)
+        Ok(())
     }
 
     fn options(&self, n_prompt: u32, placing: Option<Placing>) -> EngineOptions {
@@ -109,7 +101,7 @@ impl Bench {
 
     fn measure(&self, vram: Bytes, n_prompt: u32, plans: Plans) -> Result<Measured> {
         let mut engine = self.load(vram, n_prompt, plans)?;
-        answer(&mut engine, 16, 3)?;
+        answer(&mut engine, 2, 2)?;
         let start = Instant::now();
         let mut rounds = Vec::new();
         while rounds.is_empty() || (rounds.len() < ROUNDS && start.elapsed() < LONG) {
@@ -134,7 +126,6 @@ impl Bench {
         let account = Account::of(&trace);
         let lanes = [account.cpu, account.gpu, account.hidden, account.exposed];
         Ok(Measured {
-            n_gen: self.n_gen,
             ttft: [stats.ttft.get(), predicted_ttft],
             tps: [stats.tps().context("several tokens")?, predicted_tps],
             lanes: lanes.map(|time| time.get()),
@@ -142,13 +133,33 @@ impl Bench {
     }
 
     fn print(&self, vram: Bytes, n_prompt: u32, name: &str, measured: &Measured) {
-        let Measured { n_gen, ttft, tps, lanes: [cpu, gpu, hidden, exposed] } = measured;
+        let Measured { ttft, tps, lanes: [cpu, gpu, hidden, exposed] } = measured;
+        let n_gen = self.n_gen;
         let model = self.model.file_stem().unwrap_or_default().to_string_lossy();
         let vram = vram.get() as f64 / Bytes::mib(1).get() as f64;
         println!(
             "{model},{vram:.1},{n_prompt},{n_gen},{name},{:.4},{:.4},{:.3},{:.3},{cpu:.4},{gpu:.4},{hidden:.4},{exposed:.4}",
             ttft[0], ttft[1], tps[0], tps[1]
         );
+    }
+}
+
+/// What an answer took, measured and predicted. Seconds and tokens per second.
+struct Measured {
+    ttft: [f64; 2],
+    tps: [f64; 2],
+    /// CPU, GPU, copies hidden and exposed.
+    lanes: [f64; 4],
+}
+
+impl Measured {
+    /// The one in the middle, for each figure by itself.
+    fn middle(mut rounds: Vec<Measured>) -> Measured {
+        let middle = rounds.len() / 2;
+        rounds.sort_by(|a, b| a.ttft[0].total_cmp(&b.ttft[0]));
+        let ttft = rounds[middle].ttft;
+        rounds.sort_by(|a, b| a.tps[0].total_cmp(&b.tps[0]));
+        Measured { ttft, ..rounds.swap_remove(middle) }
     }
 }
 

@@ -6,8 +6,8 @@ use planner::{Bytes, BytesPerSec, Seconds};
 
 use super::placed::{PlacedPlan, Upload};
 
-/// A change of plan for passes of few tokens must pay within so many of them: as many as a short answer has.
-const PASSES_OF_AN_ANSWER: f64 = 64.0;
+/// What a change of plan costs must come back within so many passes of few tokens: as many as a short answer has.
+const PASSES_OF_AN_ANSWER: u32 = 64;
 
 /// Passes of so few tokens are those of an answer.
 const MOST_TOKENS_OF_AN_ANSWER: u32 = 4;
@@ -21,6 +21,8 @@ pub(super) struct Choice {
     times: Vec<Vec<Seconds>>,
     /// From each plan to each.
     change: Vec<Vec<f64>>,
+    /// Passes of the answer that is expected.
+    n_answer: u32,
 }
 
 impl Choice {
@@ -36,7 +38,13 @@ impl Choice {
             sizes: plans.iter().map(|plan| (plan.n_tokens, plan.n_ubatches)).collect(),
             times: times.to_vec(),
             change: sets.iter().map(|a| sets.iter().map(|b| change(a, b)).collect()).collect(),
+            n_answer: PASSES_OF_AN_ANSWER,
         }
+    }
+
+    /// Expects answers of at most so many tokens, if they are limited.
+    pub(super) fn expect_answer(&mut self, most: Option<u32>) {
+        self.n_answer = most.map_or(PASSES_OF_AN_ANSWER, |most| most.min(PASSES_OF_AN_ANSWER));
     }
 
     /// The plan for the first of so many ubatches of `n_tokens`, when the memory is laid out for `current`.
@@ -50,7 +58,8 @@ impl Choice {
         let change = |plan: usize| current.map_or(0.0, |current| self.change[current][plan]);
         let cost = |plan: usize| {
             if n_tokens <= MOST_TOKENS_OF_AN_ANSWER {
-                change(plan) + PASSES_OF_AN_ANSWER * self.times[tier][plan - tier].get()
+                let back = current.map_or(0.0, |current| self.change[plan][current]);
+                change(plan) + self.answer(self.times[tier][plan - tier]) + back
             } else {
                 change(plan) + self.prompt(tier, plan, n_ubatches) + self.answer_after(plan)
             }
@@ -72,11 +81,17 @@ impl Choice {
         f64::from(full) * all + rest
     }
 
-    /// An answer after a prompt that was run with a plan, under what is best for it then.
-    fn answer_after(&self, plan: usize) -> f64 {
-        let pairs = self.change[plan].iter().zip(&self.times[0]);
-        let costs = pairs.map(|(change, pass)| change + PASSES_OF_AN_ANSWER * pass.get());
-        costs.fold(f64::INFINITY, f64::min)
+    /// Seconds of an answer after a prompt that was run with a plan, under what is best for it then, with the change to
+    /// that and back: another prompt comes.
+    fn answer_after(&self, prompt: usize) -> f64 {
+        let cost = |(plan, pass): (usize, &Seconds)| {
+            self.change[prompt][plan] + self.answer(*pass) + self.change[plan][prompt]
+        };
+        self.times[0].iter().enumerate().map(cost).fold(f64::INFINITY, f64::min)
+    }
+
+    fn answer(&self, pass: Seconds) -> f64 {
+        f64::from(self.n_answer) * pass.get()
     }
 }
 
@@ -87,7 +102,7 @@ mod tests {
     #[test]
     fn changing_plans_must_pay() {
         let seconds = |all: &[f64]| all.iter().map(|&s| Seconds::new(s)).collect::<Vec<_>>();
-        let choice = Choice {
+        let mut choice = Choice {
             sizes: vec![(1, 1), (16, 1), (512, 1), (512, 4)],
             times: vec![
                 seconds(&[0.1, 0.2, 0.2, 0.2]),
@@ -101,6 +116,7 @@ mod tests {
                 vec![1.0, 1.0, 0.0, 1.0],
                 vec![1.0, 1.0, 1.0, 0.0],
             ],
+            n_answer: PASSES_OF_AN_ANSWER,
         };
         // The plan for 16 tokens would save 0.1 s on one pass, and costs 1 s.
         assert_eq!(choice.plan(10, 1, Some(2)), 2);
@@ -108,6 +124,9 @@ mod tests {
         assert_eq!(choice.plan(10, 1, None), 1);
         // An answer saves 0.1 s on each of many tokens.
         assert_eq!(choice.plan(1, 1, Some(2)), 0);
+        choice.expect_answer(Some(10));
+        assert_eq!(choice.plan(1, 1, Some(2)), 2);
+        choice.expect_answer(None);
         // Plans for fewer tokens hold no larger pass.
         assert_eq!(choice.plan(100, 1, Some(0)), 2);
         // Two ubatches at a time take 2.8 s and one after the other 4 s.

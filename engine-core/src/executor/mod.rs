@@ -270,6 +270,13 @@ impl Executor {
         }
     }
 
+    /// Chooses plans from now on for answers of at most so many tokens, if they are limited.
+    pub fn expect_answer(&mut self, most: Option<u32>) {
+        if let Some(planned) = &mut self.gpu {
+            planned.choice.expect_answer(most);
+        }
+    }
+
     /// The plan that the GPU's memory is laid out for.
     pub fn laid_out(&self) -> Option<usize> {
         self.gpu.as_ref()?.gpu.laid_out()

@@ -52,6 +52,7 @@ impl<'e> Session<'e> {
         let accepted = Instant::now();
         self.cancel.reset();
         let request = ValidRequest::check(request, self.engine)?;
+        self.engine.parts().0.executor_mut().expect_answer(request.max_tokens);
         Ok(Generation::new(self, request, accepted))
     }
 
