@@ -3,91 +3,21 @@
 //! A member is a few numbers ([`Counts`]); which shards they mean follows from what pinning each saves per byte.
 
 use super::bound::{Bound, Totals};
+use super::counts::{Counts, Part};
+use super::fill::fill;
+use super::list::List;
 use crate::placement::Placement;
-use crate::plan::{Layout, Resident, vram_use};
+use crate::plan::{Layout, vram_use};
 use crate::price::Price;
 use crate::problem::Problem;
 use crate::shard::Shard;
 use crate::units::Bytes;
-
-/// A layout in a few numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Counts {
-    pub(super) output: Placement,
-    pub(super) attention: Part,
-    pub(super) ffn: Part,
-    /// Slots of the largest streamed shard in the ring.
-    pub(super) n_slots: u32,
-}
-
-impl Counts {
-    /// What two members differ in that no few steps lead over.
-    pub(super) fn kind(&self) -> [bool; 4] {
-        let Counts { output, attention, ffn, n_slots } = self;
-        [*output == Placement::Pinned, attention.streamed > 0, ffn.streamed > 0, *n_slots > 1]
-    }
-}
-
-/// How many shards of a list are pinned, and of the others streamed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Part {
-    pub(super) pinned: u32,
-    pub(super) streamed: u32,
-}
 
 /// Rings of these many slots are in the grid.
 const RINGS: [u32; 3] = [1, 2, 4];
 
 /// With this many shards or fewer single moves are worth their time even where layers are alike.
 const FEW_SHARDS: usize = 20;
-
-impl Part {
-    /// So many pinned, or as many as leave the streamed ones in peace. Where all others are streamed they still are.
-    fn with_pinned(self, pinned: u32, n: u32) -> Part {
-        if self.streamed > 0 && self.pinned + self.streamed == n {
-            return Part { pinned, streamed: n - pinned };
-        }
-        Part { pinned: pinned.min(n - self.streamed), ..self }
-    }
-
-    fn with_one_less(self, n: u32) -> Part {
-        self.with_pinned(self.pinned.saturating_sub(1), n)
-    }
-
-    /// Parts of `n` shards a step of `size` away.
-    fn steps(self, size: u32, n: u32) -> [Part; 6] {
-        let Part { pinned, streamed } = self;
-        let (less, more) = (pinned.saturating_sub(size), pinned + size);
-        let steps = [
-            Part { pinned: less, streamed },
-            Part { pinned: less, streamed: streamed + (pinned - less) },
-            Part { pinned: more, streamed },
-            Part { pinned: more, streamed: streamed.saturating_sub(size) },
-            Part { pinned, streamed: streamed.saturating_sub(size) },
-            Part { pinned, streamed: streamed + size },
-        ];
-        steps.map(|part| {
-            let pinned = part.pinned.min(n);
-            Part { pinned, streamed: part.streamed.min(n - pinned) }
-        })
-    }
-}
-
-/// The shards of one kind in the order in which they are pinned.
-struct List {
-    /// Indices of the shards.
-    shards: Vec<usize>,
-    /// VRAM of the first so many when pinned.
-    pinned: Vec<Bytes>,
-    slot: Bytes,
-    scratch: Bytes,
-    /// VRAM that one takes that is placed on the CPU and shared with the GPU: for what stays, and in the ring.
-    shared_pinned: Bytes,
-    shared_slot: Bytes,
-    /// What one shard takes, on average.
-    each: Totals,
-    alike: bool,
-}
 
 /// All layouts of a problem that are considered.
 pub(super) struct Lattice<'a> {
@@ -303,151 +233,5 @@ impl<'a> Lattice<'a> {
         let left = Bytes::new(self.problem.vram.get().checked_sub(used.get())?);
         fill(self.problem, prices, &mut layout, left, self.least_tensor);
         Some(layout)
-    }
-}
-
-/// Puts what is left of the budget to use: for tensors of streamed shards, so that less is copied; where nothing is
-/// streamed, for the embedding, so that tokens are handed over instead of activations.
-pub(super) fn fill(
-    problem: &Problem<'_>,
-    prices: &[Price],
-    layout: &mut Layout,
-    mut left: Bytes,
-    least_tensor: Bytes,
-) {
-    let streamed = layout.placements.contains(&Placement::Streamed);
-    if !streamed && layout.placements.get(1) == Some(&Placement::Pinned) {
-        let embedding = &problem.shards[0];
-        let shared =
-            embedding.shared_with_output && layout.placements.last() == Some(&Placement::Pinned);
-        if shared || embedding.weights <= left {
-            layout.placements[0] = Placement::Pinned;
-        }
-        return;
-    }
-    for (i, placement) in layout.placements.iter().enumerate() {
-        if left < least_tensor {
-            break;
-        }
-        if *placement != Placement::Streamed || prices[i].chosen.is_some() {
-            continue;
-        }
-        for (tensor, bytes) in problem.shards[i].tensors().enumerate() {
-            if bytes <= left {
-                left = left.saturating_sub(bytes);
-                layout.resident.push(Resident { shard: i, tensor, bytes });
-            }
-        }
-    }
-}
-
-impl List {
-    fn of(problem: &Problem<'_>, prices: &[Price], mut shards: Vec<usize>) -> List {
-        let h2d = problem.machine.gpu.as_ref().map_or(1.0, |gpu| gpu.link.h2d.get());
-        let bytes = |i: usize| problem.shards[i].weights + problem.shards[i].kv;
-        let saved_per_byte = |i: usize| {
-            let price = &prices[i];
-            let copy = price.streaming().copied.get() as f64 / h2d;
-            (price.cpu.min(copy) - price.gpu) / bytes(i).get() as f64
-        };
-        let differ =
-            |pair: &[usize]| !problem.shards[pair[0]].costs_the_same(&problem.shards[pair[1]]);
-        let first_other = shards.windows(2).position(differ);
-        // The FFN of the last layer has fewer tokens than the others.
-        let alike = first_other.is_none_or(|i| i + 2 == shards.len());
-        if first_other.is_some() {
-            shards
-                .sort_by(|&a, &b| saved_per_byte(b).total_cmp(&saved_per_byte(a)).then(a.cmp(&b)));
-        }
-        let mut pinned = vec![Bytes::ZERO];
-        let mut each = Totals::default();
-        for &i in &shards {
-            pinned.push(*pinned.last().expect("it begins with zero") + bytes(i));
-            each.add(&Totals::of(&prices[i]));
-        }
-        each.scale(1.0 / shards.len().max(1) as f64);
-        let slot = shards.iter().map(|&i| prices[i].streaming().slot).max().unwrap_or_default();
-        let scratch = shards.iter().map(|&i| problem.shards[i].scratch).max().unwrap_or_default();
-        let shared = shards.iter().filter_map(|&i| prices[i].shared);
-        let shared_pinned = shared.map(|shared| shared.pinned).max().unwrap_or_default();
-        let on_cpu = shards.iter().map(|&i| prices[i].slot(Placement::Cpu));
-        let shared_slot = on_cpu.max().unwrap_or_default();
-        List { shards, pinned, slot, scratch, shared_pinned, shared_slot, each, alike }
-    }
-
-    fn len(&self) -> u32 {
-        self.shards.len() as u32
-    }
-
-    fn on_cpu(&self, part: Part) -> u32 {
-        self.len() - part.pinned - part.streamed
-    }
-
-    fn slot_if(&self, part: Part) -> Bytes {
-        let streamed = if part.streamed > 0 { self.slot } else { Bytes::ZERO };
-        let shared = if self.on_cpu(part) > 0 { self.shared_slot } else { Bytes::ZERO };
-        streamed.max(shared)
-    }
-
-    fn scratch_if(&self, part: Part) -> Bytes {
-        let shared = self.on_cpu(part) > 0 && self.shared_pinned + self.shared_slot > Bytes::ZERO;
-        if shared || part.streamed + part.pinned > 0 { self.scratch } else { Bytes::ZERO }
-    }
-
-    fn totals(&self, part: Part) -> Totals {
-        let mut totals = self.each.at(Placement::Cpu);
-        totals.scale(self.on_cpu(part).into());
-        for (place, n) in [(Placement::Pinned, part.pinned), (Placement::Streamed, part.streamed)] {
-            let mut some = self.each.at(place);
-            some.scale(n.into());
-            totals.add(&some);
-        }
-        totals
-    }
-
-    fn place(&self, part: Part, spread: bool, placements: &mut [Placement]) {
-        let (n, pinned) = (self.shards.len(), part.pinned as usize);
-        let mut rest: Vec<usize> = Vec::with_capacity(n - pinned);
-        let mut chosen = Evenly::new(pinned, n);
-        for (k, &i) in self.shards.iter().enumerate() {
-            let is_pinned = if spread { chosen.next() } else { k < pinned };
-            if is_pinned {
-                placements[i] = Placement::Pinned;
-            } else {
-                rest.push(i);
-            }
-        }
-        if !rest.is_sorted() {
-            rest.sort_unstable();
-        }
-        let mut chosen = Evenly::new(part.streamed as usize, rest.len());
-        for &i in &rest {
-            if chosen.next() {
-                placements[i] = Placement::Streamed;
-            }
-        }
-    }
-}
-
-/// Chooses some of `n` places in a row, spread evenly.
-struct Evenly {
-    some: usize,
-    n: usize,
-    sum: usize,
-}
-
-impl Evenly {
-    fn new(some: usize, n: usize) -> Evenly {
-        Evenly { some, n, sum: 0 }
-    }
-
-    /// Whether the next place is chosen.
-    fn next(&mut self) -> bool {
-        self.sum += self.some;
-        let chosen = self.sum >= self.n;
-        if chosen {
-            self.sum -= self.n;
-        }
-        chosen
     }
 }
