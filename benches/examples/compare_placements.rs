@@ -4,7 +4,7 @@
 //! ```text
 //! cargo run --release -p benches --example compare_placements -- a.csv b.csv > summary.csv
 //! ```
-//! A cell is one model, budget and prompt. Plans are compared by the whole answer, for which the search's are chosen;
+//! A cell is one model, budget, prompt and length of the answer. Plans are compared by the whole answer, for which the search's are chosen;
 //! the best of the five is the one whose whole answer is fastest.
 
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ fn main() -> Result<()> {
     print_gains(&cells)
 }
 
-/// Model, budget in units of 0.1 MiB, tokens of the prompt.
-type Cell = (String, u64, u32);
+/// Model, budget in units of 0.1 MiB, tokens of the prompt and of the answer.
+type Cell = (String, u64, u32, u32);
 
 /// What one plan took, measured and predicted. Seconds and tokens per second.
 struct Row {
@@ -56,14 +56,12 @@ fn read(line: &str) -> Result<(Cell, Row)> {
     let [model, vram, n_prompt, n_gen, plan, figures @ ..] = &fields[..] else {
         bail!("too few fields")
     };
-    let figures: Vec<f64> = figures.iter().map(|x| x.parse()).collect::<Result<_, _>>()?;
-    let [ttft, predicted_ttft, tps, predicted_tps, ..] = figures[..] else {
-        bail!("too few figures")
-    };
-    let (vram, n_gen): (f64, f64) = (vram.parse()?, n_gen.parse()?);
-    let cell = ((*model).to_owned(), (vram * 10.0) as u64, n_prompt.parse()?);
+    let figures: Vec<f64> = figures.iter().take(4).map(|x| x.parse()).collect::<Result<_, _>>()?;
+    let [ttft, predicted_ttft, tps, predicted_tps] = figures[..] else { bail!("too few figures") };
+    let (vram, n_gen): (f64, u32) = (vram.parse()?, n_gen.parse()?);
+    let cell = ((*model).to_owned(), (vram * 10.0).round() as u64, n_prompt.parse()?, n_gen);
     let (ttft, tps) = ([ttft, predicted_ttft], [tps, predicted_tps]);
-    Ok((cell, Row { plan: (*plan).to_owned(), n_gen, ttft, tps }))
+    Ok((cell, Row { plan: (*plan).to_owned(), n_gen: n_gen.into(), ttft, tps }))
 }
 
 fn print_errors(cells: &BTreeMap<Cell, Vec<Row>>) {
@@ -95,29 +93,29 @@ fn best<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
 }
 
 fn print_behind(cells: &BTreeMap<Cell, Vec<Row>>) -> Result<()> {
-    println!("model,vram_mib,n_prompt,plans,best,behind_best");
+    println!("model,vram_mib,n_prompt,n_gen,plans,best,behind_best");
     let mut near = 0;
-    for ((model, vram, n_prompt), rows) in cells {
+    for ((model, vram, n_prompt, n_gen), rows) in cells {
         let search = row(rows, "search").context("each cell has the search's plan")?;
         let best = best(rows.iter()).context("each cell has rows")?;
         let behind = search.whole() / best.whole() - 1.0;
         near += usize::from(behind <= NEAR);
         let vram = *vram as f64 / 10.0;
-        println!("{model},{vram:.1},{n_prompt},{},{},{behind:.4}", rows.len(), best.plan);
+        println!("{model},{vram:.1},{n_prompt},{n_gen},{},{},{behind:.4}", rows.len(), best.plan);
     }
     println!("# within {:.0} % of the best: {near} of {} cells", 100.0 * NEAR, cells.len());
     Ok(())
 }
 
 fn print_gains(cells: &BTreeMap<Cell, Vec<Row>>) -> Result<()> {
-    println!("model,vram_mib,n_prompt,over,ttft_gain,tps_gain,whole_gain");
-    for ((model, vram, n_prompt), rows) in cells {
+    println!("model,vram_mib,n_prompt,n_gen,over,ttft_gain,tps_gain,whole_gain");
+    for ((model, vram, n_prompt, n_gen), rows) in cells {
         let search = row(rows, "search").context("each cell has the search's plan")?;
         let of_five = rows.iter().filter(|row| FIVE.contains(&row.plan.as_str()));
         for other in row(rows, "whole-layers").into_iter().chain(best(of_five)) {
             let vram = *vram as f64 / 10.0;
             println!(
-                "{model},{vram:.1},{n_prompt},{},{:.3},{:.3},{:.3}",
+                "{model},{vram:.1},{n_prompt},{n_gen},{},{:.3},{:.3},{:.3}",
                 other.plan,
                 other.ttft[0] / search.ttft[0],
                 search.tps[0] / other.tps[0],
