@@ -10,7 +10,7 @@ use crate::strategy::Draft;
 use crate::units::Bytes;
 
 /// Rings of so many slots of the largest streamed shard are tried.
-const RINGS: [u64; 3] = [1, 2, 4];
+const RINGS: [u64; 2] = [1, 2];
 
 /// What a layout has in VRAM from pass to pass.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +35,22 @@ pub(crate) fn near(problem: &Problem<'_>, prices: &[Price], base: &Layout) -> Ve
     for last_layers_first in [true, false] {
         let order = keeping_order(problem, base, last_layers_first);
         for (streams, n_slots) in STREAMS.iter().flat_map(|s| RINGS.map(|n_slots| (s, n_slots))) {
-            let keep = |n: u32| keep(&draft, &order[..n as usize], *streams, n_slots);
-            layouts.extend(draft.most(order.len() as u32, keep).map(keep));
+            let keep = |n: usize| keep(&draft, &order[..n], *streams, n_slots);
+            layouts.push(keep(most(order.len(), |n| draft.fits(&keep(n)))));
         }
     }
     layouts.retain(|layout| draft.fits(layout));
     layouts
+}
+
+/// The most of `0..=n` for which something holds that holds for all less, or 0.
+fn most(n: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut most, mut too_many) = (0, n + 1);
+    while too_many - most > 1 {
+        let middle = most + (too_many - most) / 2;
+        *(if holds(middle) { &mut most } else { &mut too_many }) = middle;
+    }
+    most
 }
 
 /// What `base` has in VRAM, in the order in which it stays there when room gets scarce: what is needed only for a

@@ -223,7 +223,7 @@ impl Draft<'_> {
     }
 
     /// The most of `0..=most` whose layout fits.
-    pub(crate) fn most(&self, most: u32, layout: impl Fn(u32) -> Layout) -> Option<u32> {
+    fn most(&self, most: u32, layout: impl Fn(u32) -> Layout) -> Option<u32> {
         (0..=most).rev().find(|&k| self.fits(&layout(k)))
     }
 

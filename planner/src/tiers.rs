@@ -1,6 +1,5 @@
 //! The plans of an engine: one for each tier, as the engine runs them.
 
-use crate::arrange::Arranged;
 use crate::error::PlanError;
 use crate::extras::Extras;
 use crate::forecast::{LARGE_BATCH, Method, Setting, TierPlan, Workload, layer_major};
@@ -10,7 +9,7 @@ use crate::plan::{Layout, Plan, Prediction, predict_plan};
 use crate::price::Price;
 use crate::problem::Problem;
 use crate::request::Request;
-use crate::solve::{check, plan_of, solve};
+use crate::solve::{Bound, check, plan_of, predict_below, solve};
 use crate::strategy::{Strategy, layers_beside_a_slot, whole_layers_layout};
 use crate::units::{Bytes, BytesPerSec, Seconds};
 
@@ -46,7 +45,7 @@ pub fn plan_tiers(
 const N_GEN: f64 = 64.0;
 
 /// Changes that take less than this share of what is run between them are let be.
-const LITTLE: f64 = 0.01;
+const LITTLE: f64 = 0.02;
 
 /// Plans of tiers that are run one after the other: that of a prompt, that of one token at a time, and again.
 struct Answers<'a> {
@@ -57,13 +56,6 @@ struct Answers<'a> {
     h2d: BytesPerSec,
 }
 
-/// Plans of all tiers, and the seconds of a prompt that fills half of the context, of a short answer, and of the change
-/// between them and back.
-struct Rated {
-    plans: Vec<TierPlan>,
-    seconds: f64,
-}
-
 impl Answers<'_> {
     fn best(&self) -> Vec<TierPlan> {
         let mut plans = self.best_one_at_a_time();
@@ -72,13 +64,21 @@ impl Answers<'_> {
     }
 
     fn best_one_at_a_time(&self) -> Vec<TierPlan> {
-        let best = self.around(self.own[0].plan.layout.clone());
-        if best.seconds <= self.at_least() * (1.0 + LITTLE) {
-            return best.plans;
+        let base = self.own[0].plan.layout.clone();
+        let seconds = self.rate(&base);
+        if seconds <= self.at_least() * (1.0 + LITTLE) {
+            return self.around(base);
         }
-        let other = self.with_room_for_all().map(|base| self.around(base));
-        let better = other.filter(|other| other.seconds < best.seconds);
-        better.unwrap_or(best).plans
+        let other = self.with_room_for_all().filter(|other| self.rate(other) < seconds);
+        self.around(other.unwrap_or(base))
+    }
+
+    /// Seconds of a prompt that fills half of the context, of a short answer under `base`, and of the change between them
+    /// and back.
+    fn rate(&self, base: &Layout) -> f64 {
+        let decode = self.with_problem(self.own[0].tier, |problem| plan_of(problem, base.clone()));
+        let prompt = self.beside(base, &self.own[self.of_prompt()]).1;
+        seconds_of(&decode.predicted, N_GEN) + prompt
     }
 
     /// Seconds if changes took no time.
@@ -120,19 +120,11 @@ impl Answers<'_> {
     }
 
     /// Plans for a layout of one token at a time: that, and for each other tier what is best beside it.
-    fn around(&self, base: Layout) -> Rated {
-        let first = &self.own[0];
-        let decode = self.with_problem(first.tier, |problem| plan_of(problem, base));
-        let mut seconds = seconds_of(&decode.predicted, N_GEN);
-        let mut plans = vec![TierPlan { plan: decode, ..*first }];
-        for (i, own) in self.own.iter().enumerate().skip(1) {
-            let (plan, taken) = self.beside(&plans[0].plan.layout, own);
-            plans.push(plan);
-            if i == self.of_prompt() {
-                seconds += taken;
-            }
-        }
-        Rated { plans, seconds }
+    fn around(&self, base: Layout) -> Vec<TierPlan> {
+        let (first, others) = (&self.own[0], &self.own[1..]);
+        let beside: Vec<TierPlan> = others.iter().map(|own| self.beside(&base, own).0).collect();
+        let plan = self.with_problem(first.tier, |problem| plan_of(problem, base));
+        [TierPlan { plan, ..*first }].into_iter().chain(beside).collect()
     }
 
     /// The best plan for passes of a tier between passes under `base`, with the seconds of these passes, of the change
@@ -157,22 +149,17 @@ impl Answers<'_> {
     fn layer_major(&self, plans: &[TierPlan]) -> Option<TierPlan> {
         let (base, last) = (&plans[0].plan.layout, &plans[plans.len() - 1]);
         let n_ubatches = self.n_passes(last.tier);
-        let mut least = self.with_problem(last.tier, |problem| {
+        // The more the better, as long as the prompt has them: only their residuals take room.
+        let ubatches = layer_major(self.workload.n_prompt, last.tier.n_tokens()).last()?;
+        let one_at_a_time = self.with_problem(last.tier, |problem| {
             let change = self.change(problem, base, &last.plan.layout);
             seconds_of(&last.plan.predicted, n_ubatches) + change
         });
-        let mut best = None;
-        for ubatches in layer_major(self.workload.n_prompt, last.tier.n_tokens()) {
-            let n_passes = (n_ubatches / f64::from(ubatches)).max(1.0);
-            let found = with_problem(self.setting, self.workload, last.tier, ubatches, |problem| {
-                self.nearest(problem, base, n_passes, least)
-            });
-            if let Some((plan, seconds)) = found {
-                least = seconds;
-                best = Some(TierPlan { ubatches, plan, ..*last });
-            }
-        }
-        best
+        let n_passes = (n_ubatches / f64::from(ubatches)).max(1.0);
+        with_problem(self.setting, self.workload, last.tier, ubatches, |problem| {
+            let (plan, _) = self.nearest(problem, base, n_passes, one_at_a_time)?;
+            Some(TierPlan { ubatches, plan, ..*last })
+        })
     }
 
     /// Seconds of a change from one layout to the other and back.
@@ -189,13 +176,14 @@ impl Answers<'_> {
         n_passes: f64,
         limit: f64,
     ) -> Option<(Plan, f64)> {
-        let prices = Price::all(problem);
+        let (prices, bound) = (Price::all(problem), Bound::of(problem));
         let mut least = limit;
         let mut best = None;
         for layout in near(problem, &prices, base) {
             let change = self.change(problem, base, &layout);
             let limit = (least - change) / n_passes;
-            let Some(pass) = predict_below(problem, &prices, &layout, limit) else { continue };
+            let pass = predict_below(problem, &prices, &bound, &layout, limit);
+            let Some(pass) = pass else { continue };
             let seconds = seconds_of(&pass, n_passes) + change;
             if seconds < least {
                 (least, best) = (seconds, Some(layout));
@@ -216,17 +204,6 @@ fn with_problem<T>(
     let pass = workload.pass(tier, workload.n_ctx.div_ceil(2));
     let extras = Extras { ubatches, ..Extras::default() };
     setting.with_problem(pass, Method::Search, extras, look)
-}
-
-/// What a layout does, if its ring holds each streamed shard and a pass takes less than `limit` seconds.
-fn predict_below(
-    problem: &Problem<'_>,
-    prices: &[Price],
-    layout: &Layout,
-    limit: f64,
-) -> Option<Prediction> {
-    let arranged = Arranged::of(problem, prices, layout).filter(|_| limit > 0.0)?;
-    arranged.predict_below(&arranged.chain(problem, prices), problem, prices, limit)
 }
 
 /// Seconds of so many passes, before the first of which nothing was copied ahead.

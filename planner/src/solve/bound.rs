@@ -80,7 +80,7 @@ impl Totals {
 }
 
 /// The rates of a problem that the bound needs.
-pub(super) struct Bound {
+pub(crate) struct Bound {
     pub(super) driver: Bytes,
     pass: f64,
     handoff: f64,
@@ -92,7 +92,7 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    pub(super) fn of(problem: &Problem<'_>) -> Bound {
+    pub(crate) fn of(problem: &Problem<'_>) -> Bound {
         let pass = problem.pass_overhead();
         let dram = problem.machine.cpu.dram.get();
         let Some(gpu) = &problem.machine.gpu else {

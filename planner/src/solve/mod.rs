@@ -17,7 +17,7 @@ mod moves;
 
 use std::collections::HashMap;
 
-use self::bound::Bound;
+pub(crate) use self::bound::Bound;
 use self::counts::Counts;
 use self::fill::fill;
 use self::lattice::Lattice;
@@ -79,6 +79,22 @@ pub fn plan_of(problem: &Problem<'_>, layout: Layout) -> Plan {
     let slots = arranged.into_slots();
     let vram = vram_use(problem, &layout);
     Plan { layout, slots, vram, predicted }
+}
+
+/// What a layout does, if its ring holds each streamed shard and a pass takes less than `limit` seconds.
+pub(crate) fn predict_below(
+    problem: &Problem<'_>,
+    prices: &[Price],
+    bound: &Bound,
+    layout: &Layout,
+    limit: f64,
+) -> Option<Prediction> {
+    let arranged = Arranged::of(problem, prices, layout)?;
+    let chain = arranged.chain(problem, prices);
+    if bound.of_chain(&chain) >= limit {
+        return None;
+    }
+    arranged.predict_below(&chain, problem, prices, limit)
 }
 
 pub(crate) fn check(problem: &Problem<'_>) -> Result<(), PlanError> {
@@ -158,12 +174,7 @@ impl<'a> Search<'a> {
 
     /// What a layout does, unless it certainly takes longer than `limit`.
     fn price(&self, layout: &Layout, limit: f64) -> Option<Prediction> {
-        let arranged = Arranged::of(self.problem, self.prices, layout)?;
-        let chain = arranged.chain(self.problem, self.prices);
-        if self.bound.of_chain(&chain) >= limit {
-            return None;
-        }
-        arranged.predict_below(&chain, self.problem, self.prices, limit)
+        predict_below(self.problem, self.prices, &self.bound, layout, limit)
     }
 
     /// Puts what moves have left of the budget to use.
