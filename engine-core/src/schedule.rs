@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use planner::{Placement, Plan};
+use planner::{Placement, Slot};
 
 /// Where shards are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +41,14 @@ pub struct Split {
 /// One thing that the executor does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Starts the copy of that number into its slot, after everything that was submitted so far. It may be for the next
-    /// pass: the ring goes on over the end of a pass.
-    Upload(usize),
+    /// Starts a copy into its slot, after everything that was submitted so far. Chosen experts that come next are copied
+    /// first: they are waited for.
+    Upload {
+        /// Its number.
+        copy: usize,
+        /// It is for the next pass, if that is like this one: the ring goes on over the end of a pass.
+        is_ahead: bool,
+    },
     /// Moves the activations before a shard.
     Handoff {
         /// Who takes over.
@@ -76,23 +81,28 @@ impl Schedule {
         Schedule { steps, copies: Vec::new(), ahead: 0, output: Device::Cpu }
     }
 
-    /// The steps of a plan.
-    pub fn of(plan: &Plan) -> Schedule {
-        let turns = Turns::of(plan);
-        let copies: Vec<usize> = plan.slots.iter().map(|slot| slot.shard).collect();
+    /// The steps of a plan that places shards so and gives those of them that are copied ahead these slots.
+    pub fn of(placements: &[Placement], slots: &[Slot]) -> Schedule {
+        let turns = Turns::of(slots);
+        let copies: Vec<usize> = slots.iter().map(|slot| slot.shard).collect();
         let mut builder = Builder { steps: Vec::new(), holder: Device::Cpu };
-        for (shard, placement) in plan.layout.placements.iter().enumerate() {
+        let mut may_begin = 0..0;
+        for (shard, placement) in placements.iter().enumerate() {
             let copy = copies.binary_search(&shard).ok();
-            match placement {
-                Placement::Cpu => builder.run(Device::Cpu, shard, Source::Resident),
-                Placement::Pinned => builder.run(Device::Gpu, shard, Source::Resident),
-                Placement::Streamed => {
-                    builder.run(Device::Gpu, shard, copy.map_or(Source::Chosen, Source::Copied));
-                    let next = copy.map_or(0..0, |copy| turns.after_use[copy].clone());
-                    builder.steps.extend(next.map(|m| Step::Upload(m % copies.len())));
-                }
+            let (device, source) = match placement {
+                Placement::Cpu => (Device::Cpu, Source::Resident),
+                Placement::Pinned => (Device::Gpu, Source::Resident),
+                Placement::Streamed => (Device::Gpu, copy.map_or(Source::Chosen, Source::Copied)),
+            };
+            if source != Source::Chosen {
+                builder.upload(&mut may_begin, copies.len());
+            }
+            builder.run(device, shard, source);
+            if let Source::Copied(copy) = source {
+                may_begin = turns.after_use[copy].clone();
             }
         }
+        builder.upload(&mut may_begin, copies.len());
         Schedule { steps: builder.steps, copies, ahead: turns.ahead, output: builder.holder }
     }
 
@@ -108,6 +118,11 @@ struct Builder {
 }
 
 impl Builder {
+    /// Starts copies, of which a pass has `n`.
+    fn upload(&mut self, copies: &mut Range<usize>, n: usize) {
+        self.steps.extend(copies.map(|m| Step::Upload { copy: m % n, is_ahead: m >= n }));
+    }
+
     fn run(&mut self, device: Device, shard: usize, source: Source) {
         if device != self.holder {
             // The embedding begins with the tokens, which everybody has.
@@ -139,9 +154,9 @@ struct Turns {
 
 impl Turns {
     /// From the rule that copy `m` may begin once copy `m - after` has been used, and that copies are made in order.
-    fn of(plan: &Plan) -> Turns {
-        let n = plan.slots.len();
-        let may_begin = |m: usize, used: usize| used + plan.slots[m % n].after > m;
+    fn of(slots: &[Slot]) -> Turns {
+        let n = slots.len();
+        let may_begin = |m: usize, used: usize| used + slots[m % n].after > m;
         let mut next = 0;
         let mut begin = |used: usize| {
             let first = next;
@@ -152,5 +167,38 @@ impl Turns {
         };
         let ahead = begin(0).len();
         Turns { after_use: (1..=n).map(&mut begin).collect(), ahead }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::Bytes;
+
+    use super::*;
+
+    /// Steps of shards that are all streamed, those in `ahead` through one slot.
+    fn steps(n_shards: usize, ahead: &[usize]) -> Vec<String> {
+        let slot = |&shard| Slot { shard, offset: Bytes::ZERO, size: Bytes::mib(1), after: 1 };
+        let slots: Vec<Slot> = ahead.iter().map(slot).collect();
+        let schedule = Schedule::of(&vec![Placement::Streamed; n_shards], &slots);
+        let name = |step: &Step| match step {
+            Step::Upload { copy, is_ahead: false } => format!("copy {copy}"),
+            Step::Upload { copy, is_ahead: true } => format!("next pass, copy {copy}"),
+            Step::Run(split) => format!("run {}", split.shards.start),
+            Step::Handoff { .. } => unreachable!("one device has all"),
+        };
+        schedule.steps.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_slot_is_filled_again_once_it_was_used() {
+        let expected = ["run 0", "copy 1", "run 1", "copy 2", "run 2", "next pass, copy 0"];
+        assert_eq!(steps(3, &[0, 1, 2]), expected);
+    }
+
+    #[test]
+    fn chosen_experts_are_copied_before_what_is_copied_ahead() {
+        let expected = ["run 0", "run 1", "copy 1", "run 2", "run 3", "next pass, copy 0"];
+        assert_eq!(steps(4, &[0, 2]), expected);
     }
 }

@@ -199,7 +199,7 @@ impl<'a> ChainBuilder<'a> {
             && !matches!(cost.shard, Shard::Embedding | Shard::Output)
         {
             let bytes = cost.touched() + cost.kv_used;
-            return self.on_demand(shard, price.gpu, bytes.get() as f64 / rate);
+            return self.on_demand(shard, 0.0, price.gpu, bytes.get() as f64 / rate);
         }
         let same = self.holder == Holder::Cpu;
         let fixed = if same { 0.0 } else { self.to_cpu };
@@ -236,9 +236,10 @@ impl<'a> ChainBuilder<'a> {
         self.chain.copies.push(Copy { shard, bytes, after: slot.after });
     }
 
-    /// A group of experts whose chosen ones are copied when they are known.
+    /// A group of experts whose chosen ones are copied when the CPU has read which, and begun the rest of the work.
     fn chosen(&mut self, shard: usize, price: &Price, chosen: Streaming) {
-        self.on_demand(shard, price.gpu, chosen.copied.get() as f64 / self.h2d);
+        let reading = self.handoff + self.submit;
+        self.on_demand(shard, reading, price.gpu, chosen.copied.get() as f64 / self.h2d);
     }
 
     /// A shard of which the CPU computes a part and the GPU another. Whoever has the activations hands them to the other.
@@ -258,8 +259,8 @@ impl<'a> ChainBuilder<'a> {
         }
     }
 
-    fn on_demand(&mut self, shard: usize, gpu: f64, demand: f64) {
-        let fixed = self.take();
+    fn on_demand(&mut self, shard: usize, reading: f64, gpu: f64, demand: f64) {
+        let fixed = self.take() + reading;
         self.chain.steps.push(Step { shard, fixed, demand, gpu, ..Step::default() });
     }
 

@@ -1,9 +1,10 @@
 //! Event simulation of passes: one chain of compute, one copy engine that runs ahead of it, one memory under both.
 //!
 //! The chain is a list of steps, run in order, pass after pass. The copy engine works through the streamed shards in
-//! the same order, as far ahead as their slots allow, over the end of a pass into the next. While the CPU computes,
-//! copies run at the rate measured so; where both ask more of the memory than it gives, the CPU slows down. While the
-//! GPU computes, a copy and the computation delay each other by the measured loss.
+//! the same order, as far ahead as their slots allow, over the end of a pass into the next. What cannot be copied ahead
+//! waits in the same queue for the copies begun before. While the CPU computes, copies run at the rate measured so; where
+//! both ask more of the memory than it gives, the CPU slows down. While the GPU computes, a copy and the computation delay
+//! each other by the measured loss.
 //!
 //! Not modelled: the copy back of new KV cells of streamed attention, which is small and runs the other way.
 
@@ -22,7 +23,8 @@ pub(crate) struct Step {
     pub(crate) shard: usize,
     /// Before all else: hand-offs and starting work on the GPU.
     pub(crate) fixed: f64,
-    /// Then: copying what cannot be copied ahead, with the copy engine to itself.
+    /// Then: copying what cannot be copied ahead, once the copies are made that were begun before. Those that may begin
+    /// now come after it.
     pub(crate) demand: f64,
     /// Then, on both devices at once: computing on the CPU,
     pub(crate) cpu: f64,
@@ -164,7 +166,8 @@ struct Simulation<'a, R> {
     both: f64,
     dram: f64,
     now: f64,
-    /// Copies made, and copies whose shard has been used; counted over all passes.
+    /// Copies begun, copies made, and copies whose shard has been used; counted over all passes.
+    begun: usize,
     made: usize,
     used: usize,
     /// Index of the copy under way, or else of the next one.
@@ -184,8 +187,6 @@ struct Work {
     gpu: f64,
     /// The GPU waits until so many copies are made.
     needs: usize,
-    /// The copy engine is free for copies ahead.
-    copies: bool,
 }
 
 impl<'a, R: FnMut(Span)> Simulation<'a, R> {
@@ -199,7 +200,7 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
         };
         let both = 1.0 / (1.0 + loss);
         let dram = machine.cpu.dram.get();
-        let (now, made, used, at, copying) = (0.0, 0, 0, 0, None);
+        let (now, begun, made, used, at, copying) = (0.0, 0, 0, 0, 0, None);
         let mut rest: Vec<f64> = chain.steps.iter().map(Step::least).collect();
         for i in (1..rest.len()).rev() {
             rest[i - 1] += rest[i];
@@ -212,6 +213,7 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
             both,
             dram,
             now,
+            begun,
             made,
             used,
             at,
@@ -237,24 +239,21 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
                 return None;
             }
             let Step { shard, fixed, demand, cpu, cpu_reads, gpu, streamed } = *step;
-            let nothing = Work {
-                shard,
-                idle: 0.0,
-                cpu: 0.0,
-                cpu_rate: 0.0,
-                gpu: 0.0,
-                needs: 0,
-                copies: true,
-            };
+            let nothing = Work { shard, idle: 0.0, cpu: 0.0, cpu_rate: 0.0, gpu: 0.0, needs: 0 };
+            if demand == 0.0 {
+                self.begin_copies();
+            }
             if fixed > 0.0 {
                 self.note(Lane::Handoff, shard, self.now, self.now + fixed);
                 self.until_done(Work { idle: fixed, ..nothing });
                 shares.handoffs += fixed;
             }
             if demand > 0.0 {
+                shares.waiting += self.until_done(Work { needs: self.begun, ..nothing });
                 self.note(Lane::Copy, shard, self.now, self.now + demand);
-                self.until_done(Work { idle: demand, copies: false, ..nothing });
+                self.until_done(Work { idle: demand, ..nothing });
                 shares.waiting += demand;
+                self.begin_copies();
             }
             let start = self.now;
             let cpu_rate = if cpu > 0.0 { cpu_reads / cpu } else { 0.0 };
@@ -285,10 +284,10 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
             if !cpu_on && !gpu_on && !missing && work.idle <= DONE {
                 return waited;
             }
-            if self.copying.is_none() && work.copies {
-                self.copying = self.next_copy();
+            if self.copying.is_none() && self.made < self.begun {
+                self.copying = Some(self.chain.copies[self.at].bytes);
             }
-            let copying = self.copying.filter(|_| work.copies);
+            let copying = self.copying;
             let slowed = if copying.is_some() && gpu_on { self.both } else { 1.0 };
             let copy_rate = if cpu_on { self.h2d_while_cpu } else { self.h2d } * slowed;
             let mut cpu_speed = 1.0;
@@ -336,11 +335,13 @@ impl<'a, R: FnMut(Span)> Simulation<'a, R> {
         }
     }
 
-    /// Bytes of the next copy, if its slot is free.
-    fn next_copy(&self) -> Option<f64> {
-        let copy = self.chain.copies.get(self.at)?;
-        let free = self.used + copy.after > self.made;
-        free.then_some(copy.bytes)
+    /// Begins the copies whose slots are free.
+    fn begin_copies(&mut self) {
+        let copies = &self.chain.copies;
+        while !copies.is_empty() && self.used + copies[self.begun % copies.len()].after > self.begun
+        {
+            self.begun += 1;
+        }
     }
 
     fn note(&mut self, lane: Lane, shard: usize, start: f64, end: f64) {

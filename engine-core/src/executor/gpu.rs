@@ -159,6 +159,11 @@ impl Gpu {
         Ok(())
     }
 
+    /// Ends a pass, with the copies begun that the next one expects to find, or without.
+    pub(super) fn end(&mut self, is_ahead: bool) {
+        self.is_ahead = is_ahead;
+    }
+
     /// Whether copies have been begun for the pass that comes next.
     pub(super) fn is_ahead(&self) -> bool {
         self.is_ahead

@@ -108,6 +108,12 @@ impl Planned {
     fn choose(&self, n_tokens: u32, n_ubatches: u32) -> usize {
         self.choice.plan(n_tokens, n_ubatches, self.gpu.laid_out())
     }
+
+    /// Whether a pass with this plan, which so many ubatches like it follow, is likely followed by another one: what comes
+    /// after a prompt is its answer.
+    fn goes_on(&self, plan: usize, n_after: u32) -> bool {
+        n_after > 0 || self.choice.plan(1, 1, Some(plan)) == plan
+    }
 }
 
 /// Plans for a GPU.
@@ -219,6 +225,9 @@ impl Executor {
         let n_tokens = ubatches[0].size().n_tokens;
         let index = self.gpu.as_ref().map(|planned| planned.choose(n_tokens, n_like));
         let ubatches = &ubatches[..self.n_ubatches(index).min(ubatches.len())];
+        let n_after = n_like - ubatches.len() as u32;
+        let goes_on =
+            self.gpu.as_ref().zip(index).is_some_and(|(gpu, plan)| gpu.goes_on(plan, n_after));
         self.note_used(ubatches);
         let mut begun = Begun::default();
         let mut schedule = &self.all_cpu;
@@ -244,6 +253,7 @@ impl Executor {
             gpu,
             ubatches,
             used: &self.used,
+            goes_on,
             cancel,
             recorder: self.recorder.as_mut(),
             work: &mut self.work,

@@ -35,6 +35,8 @@ pub(super) struct Pass<'a> {
     pub(super) ubatches: &'a [PassInputs],
     /// Cells in use of each group of layers, those of this pass among them.
     pub(super) used: &'a [u32],
+    /// The next pass is expected to have the same plan.
+    pub(super) goes_on: bool,
     pub(super) cancel: &'a Cancel,
     pub(super) recorder: Option<&'a mut Recorder>,
     pub(super) work: &'a mut Work,
@@ -76,7 +78,8 @@ impl Pass<'_> {
         }
         for step in &schedule.steps {
             match step {
-                Step::Upload(copy) => {
+                Step::Upload { is_ahead: true, .. } if !self.goes_on => {}
+                Step::Upload { copy, .. } => {
                     let GpuSide { gpu, plan, .. } = self.gpu.as_mut().expect(GPU);
                     gpu.start_copy(plan, *copy, self.used)?;
                 }
@@ -90,6 +93,9 @@ impl Pass<'_> {
                 }
                 Step::Run(split) => self.run_split(split)?,
             }
+        }
+        if let Some(GpuSide { gpu, .. }) = &mut self.gpu {
+            gpu.end(self.goes_on);
         }
         self.read_logits(schedule.output, logits)?;
         Ok(())

@@ -156,7 +156,7 @@ impl<'a> Blueprint<'a> {
         PlacedPlan {
             n_tokens: limits.n_tokens,
             n_ubatches: plan.ubatches,
-            schedule: Schedule::of(&plan.plan),
+            schedule: Schedule::of(&plan.plan.layout.placements, &plan.plan.slots),
             memory: DeviceMemory { tensors, kv, pass, waiting },
             stays,
             copies,

@@ -124,3 +124,16 @@ fn one_copy_serves_several_ubatches() {
     about(of(1.0), 40.0 * 1e-2);
     about(of(4.0), 40.0 * 1.2e-2);
 }
+
+#[test]
+fn what_is_copied_late_waits_for_what_was_begun_before_and_goes_before_the_rest() {
+    // Attention copied ahead in 10 ms and computed in 4, then experts copied late in 20 ms and computed in 3.
+    let experts = Step { demand: 2e-2, gpu: 3e-3, ..Step::default() };
+    let steps = [gpu(4e-3), experts].repeat(20);
+    // One slot: the next attention begins after the late copy, and is hidden by 3 ms of computing.
+    let one = steady(steps.clone(), copies(20, 1e8, 1), &machine());
+    about(one.total(), 20.0 * (4e-3 + 2e-2 + 1e-2));
+    // Two slots: it begins a layer earlier, at the experts' computing, and the late copy waits for what is left of it.
+    let two = steady(steps, copies(20, 1e8, 2), &machine());
+    about(two.total(), 20.0 * (1e-2 + 2e-2));
+}

@@ -238,17 +238,18 @@ impl Bench {
     pub(super) fn run_placed(
         &mut self,
         inputs: &[PassInputs],
+        n_after: u32,
         cancel: &Cancel,
     ) -> Result<Vec<u32>, ExecutorError> {
-        bits(&mut self.placed, inputs, cancel)
+        bits(&mut self.placed, inputs, n_after, cancel)
     }
 
     pub(super) fn run_on_cpu(&mut self, inputs: &[PassInputs]) -> Vec<u32> {
-        bits(&mut self.alone, inputs, &Cancel::default()).unwrap()
+        bits(&mut self.alone, inputs, 0, &Cancel::default()).unwrap()
     }
 
-    pub(super) fn check_traffic(&mut self, inputs: &[PassInputs]) {
-        self.traffic.check(inputs, &mut self.journal.lock().unwrap());
+    pub(super) fn check_traffic(&mut self, inputs: &[PassInputs], n_after: u32) {
+        self.traffic.check(inputs, n_after, &mut self.journal.lock().unwrap());
     }
 
     pub(super) fn forget_pass(&mut self, inputs: &[PassInputs]) {
@@ -279,9 +280,10 @@ impl Bench {
 fn bits(
     executor: &mut Executor,
     inputs: &[PassInputs],
+    n_after: u32,
     cancel: &Cancel,
 ) -> Result<Vec<u32>, ExecutorError> {
     let mut logits = Vec::new();
-    executor.run(inputs, 0, cancel, &mut logits)?;
+    executor.run(inputs, n_after, cancel, &mut logits)?;
     Ok(logits.iter().map(|logit| logit.to_bits()).collect())
 }

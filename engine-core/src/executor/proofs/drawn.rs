@@ -38,6 +38,8 @@ pub(super) struct DrawnPass {
     pub(super) wants: u16,
     /// Ubatches that the tokens are cut into, if there are as many.
     pub(super) n_ubatches: usize,
+    /// Ubatches like them that are said to follow.
+    pub(super) n_after: u32,
     /// Whether the pass is first tried and cancelled at once.
     pub(super) is_cancelled: bool,
 }
@@ -88,12 +90,13 @@ pub(super) fn passes() -> impl Strategy<Value = Vec<DrawnPass>> {
     let wants = prop_oneof![1 => Just(0), 3 => any::<u16>()];
     let is_cancelled = prop::bool::weighted(0.1);
     let n_ubatches = prop_oneof![2 => Just(1), 1 => 2..6usize];
-    let pass = (cut, seqs, wants, n_ubatches, is_cancelled);
-    let pass = pass.prop_map(|(cut, seqs, wants, n_ubatches, is_cancelled)| DrawnPass {
+    let pass = (cut, seqs, wants, n_ubatches, 0..2u32, is_cancelled);
+    let pass = pass.prop_map(|(cut, seqs, wants, n_ubatches, n_after, is_cancelled)| DrawnPass {
         cut,
         seqs,
         wants,
         n_ubatches,
+        n_after,
         is_cancelled,
     });
     vec(pass, 1..10)

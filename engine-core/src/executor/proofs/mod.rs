@@ -27,13 +27,13 @@ fn run(model: &Model, plans: &DrawnPlans, passes: &[DrawnPass]) {
         if pass.is_cancelled {
             let cancel = Cancel::default();
             cancel.cancel();
-            let result = bench.run_placed(&inputs, &cancel);
+            let result = bench.run_placed(&inputs, pass.n_after, &cancel);
             assert!(matches!(result, Err(ExecutorError::Cancelled)), "{result:?}");
             bench.forget_pass(&inputs);
         }
-        let logits = bench.run_placed(&inputs, &Cancel::default()).unwrap();
+        let logits = bench.run_placed(&inputs, pass.n_after, &Cancel::default()).unwrap();
         assert_eq!(logits, bench.run_on_cpu(&inputs));
-        bench.check_traffic(&inputs);
+        bench.check_traffic(&inputs, pass.n_after);
     }
     bench.end();
 }
@@ -44,7 +44,7 @@ fn run_with_faults(model: &Model, plans: &DrawnPlans, passes: &[DrawnPass], faul
     for (pass, fault) in passes.iter().zip(faults) {
         let inputs = bench.inputs(pass);
         bench.set(fault);
-        let result = bench.run_placed(&inputs, &Cancel::default());
+        let result = bench.run_placed(&inputs, pass.n_after, &Cancel::default());
         let was_met = !bench.clear_fault();
         let logits = match result {
             Err(ExecutorError::Backend(BackendError::Failed { call, .. })) if was_met => {
@@ -54,7 +54,7 @@ fn run_with_faults(model: &Model, plans: &DrawnPlans, passes: &[DrawnPass], faul
                     bench.give_up(pass);
                     continue;
                 }
-                bench.run_placed(&inputs, &Cancel::default()).unwrap()
+                bench.run_placed(&inputs, pass.n_after, &Cancel::default()).unwrap()
             }
             other => other.unwrap(),
         };

@@ -81,8 +81,8 @@ impl Traffic {
         assert_eq!(drain(journal), Amount { files, kv: Bytes::ZERO });
     }
 
-    /// Some ubatches, in as few passes as the plan has it, copy what they need and do not find.
-    pub(super) fn check(&mut self, ubatches: &[PassInputs], journal: &mut Journal) {
+    /// Some ubatches, in as few passes as the plan has it and with so many to follow, copy what they need and do not find.
+    pub(super) fn check(&mut self, ubatches: &[PassInputs], n_after: u32, journal: &mut Journal) {
         let n_chosen = take(&mut journal.n_chosen);
         let mut n_chosen = &n_chosen[..];
         let [mut least, mut most] = [Amount::default(); 2];
@@ -91,7 +91,9 @@ impl Traffic {
             let before = self.current;
             let pass = self.enter(rest);
             rest = &rest[pass.len()..];
-            let copied = self.ring() + self.chosen(pass, &mut n_chosen);
+            // What comes after a prompt is an answer, under the first plan.
+            let goes_on = self.current == 0 || !rest.is_empty() || n_after > 0;
+            let copied = self.ring(goes_on) + self.chosen(pass, &mut n_chosen);
             let switch =
                 if before == self.current { Default::default() } else { self.switch(before) };
             least = least + copied + switch[0];
@@ -103,14 +105,15 @@ impl Traffic {
         assert!(least.kv <= found.kv && found.kv <= most.kv, "{least:?} {found:?} {most:?}");
     }
 
-    /// What a pass copies through the slots of the ring.
-    fn ring(&mut self) -> Amount {
+    /// What a pass copies through the slots of the ring, with what the next one finds if it is to go on with the plan.
+    fn ring(&mut self, goes_on: bool) -> Amount {
         let copies = &self.plans[self.current];
-        let n_slots = copies.plan.plan.slots.len();
-        let ahead = if self.is_ahead { 0 } else { copies.ahead() };
-        self.is_ahead = true;
-        let copied = (0..n_slots).chain((0..ahead).map(|m| m % n_slots));
-        copied.map(|m| self.copy(m)).fold(Amount::default(), |sum, copy| sum + copy)
+        let (n, ahead) = (copies.plan.plan.slots.len(), copies.ahead());
+        let (start, end) =
+            (if self.is_ahead { ahead } else { 0 }, if goes_on { n + ahead } else { n });
+        self.is_ahead = goes_on;
+        let copied = (start..end).map(|m| self.copy(m % n));
+        copied.fold(Amount::default(), |sum, copy| sum + copy)
     }
 
     /// What the ubatches of a pass copy by choice.
