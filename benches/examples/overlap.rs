@@ -19,7 +19,7 @@ use engine_core::backend::Backends;
 use engine_core::{Engine, EngineOptions, Placing, PlannedModel, Plans};
 use planner::{
     Bytes, BytesPerSec, Layout, MachineProfile, Method, Model, PLAN_SCHEMA, Pass, Placement,
-    Problem, Runtime, SavedPlan, Tier, TierPlan, library, plan_of,
+    Problem, Runtime, SavedPlan, Tier, TierPlan, Workload, library, plan_of,
 };
 
 const N_CTX: u32 = 1024;
@@ -125,7 +125,12 @@ impl<'a> Bench<'a> {
         let backends =
             Backends { cpu: Box::new(cpu), gpu: Some(Box::new(SimulatedGpu::new(sim)?)) };
         let machine = self.machine.clone();
-        let placing = Some(Placing { machine, vram: None, plans: Plans::Saved(saved) });
+        let placing = Some(Placing {
+            machine,
+            vram: None,
+            plans: Plans::Saved(saved),
+            n_gen: Workload::SHORT_ANSWER,
+        });
         let options = EngineOptions { placing, ..self.options.clone() };
         Ok(Engine::load(self.path, &options, backends)?)
     }

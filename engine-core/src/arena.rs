@@ -45,18 +45,24 @@ pub(crate) struct Places {
 
 /// Places for plans that are used one at a time in a region of `size`, which holds each of them.
 pub(crate) fn arrange(size: Bytes, plans: &[Needs]) -> Vec<Places> {
-    let sharing = |item: &Item| plans.iter().filter(|plan| plan.items.contains_key(item)).count();
-    // Where an item was put last: later plans keep it there if they can.
+    let ring = |needs: &Needs| size.saturating_sub(needs.scratch).saturating_sub(needs.ring);
+    // Lowest lies what some plan has that leaves least room below its ring, then what most plans have, then what is large.
+    let rank = |(item, size): &(Item, Bytes)| {
+        let with = plans.iter().filter(|plan| plan.items.contains_key(item));
+        let room = with.clone().map(ring).min();
+        (room, Reverse(with.count()), Reverse(*size), *item)
+    };
+    // Where an item was put first: other plans keep it there if they can. The first plan is that of an answer, which all
+    // others are changed from and to.
     let mut known: BTreeMap<Item, Bytes> = BTreeMap::new();
     let arrange_one = |needs: &Needs| {
-        let scratch = size.saturating_sub(needs.scratch);
-        let ring = scratch.saturating_sub(needs.ring);
-        // What most plans have in common lies lowest, where no plan's ring reaches, and large things come before small.
         let mut order: Vec<(Item, Bytes)> = needs.items.iter().map(|(&i, &n)| (i, n)).collect();
-        order.sort_by_key(|&(item, n)| (Reverse(sharing(&item)), Reverse(n), item));
-        let items = place(&order, &known, ring);
-        known.extend(&items);
-        Places { items, ring, scratch }
+        order.sort_by_cached_key(rank);
+        let items = place(&order, &known, ring(needs));
+        for (item, start) in &items {
+            known.entry(*item).or_insert(*start);
+        }
+        Places { items, ring: ring(needs), scratch: size.saturating_sub(needs.scratch) }
     };
     plans.iter().map(arrange_one).collect()
 }
@@ -172,6 +178,18 @@ mod tests {
         assert_eq!(starts(first), [(1, 0), (2, 10), (3, 20)]);
         assert_eq!(starts(second), [(1, 0), (3, 20), (4, 10)]);
         assert_eq!(starts(third), [(1, 0), (2, 10)]);
+    }
+
+    #[test]
+    fn a_larger_ring_drives_out_nothing_that_its_plan_keeps() {
+        let plans = [
+            needs(&[(1, 10), (2, 10), (3, 40)], 0, 0),
+            needs(&[(1, 10), (2, 10)], 0, 0),
+            needs(&[(3, 40)], 20, 0),
+        ];
+        let [first, _, third] = &arrange(Bytes::new(60), &plans)[..] else { panic!("three") };
+        assert_eq!(starts(first), [(1, 40), (2, 50), (3, 0)]);
+        assert_eq!(starts(third), [(3, 0)]);
     }
 
     proptest! {

@@ -35,10 +35,18 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Tokens of a short answer.
+    pub const SHORT_ANSWER: u32 = 64;
+
     /// A prompt that fills a context but for an answer of an eighth of it, at most 256 tokens.
     pub fn filling(n_ctx: u32) -> Workload {
         let n_gen = (n_ctx / 8).clamp(1, 256);
         Workload { n_ctx, n_prompt: n_ctx.saturating_sub(n_gen).max(1), n_gen }
+    }
+
+    /// A prompt that fills half of a context, and a short answer.
+    pub fn halfway(n_ctx: u32) -> Workload {
+        Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: Workload::SHORT_ANSWER }
     }
 
     /// The pass that the plan of a tier is made for: `n_kv` cells are in use at its end, or as many as it has tokens.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::error::PlanError;
-use crate::forecast::{Method, Setting, TierPlan};
+use crate::forecast::{Method, Setting, TierPlan, Workload};
 use crate::ring::is_safe;
 use crate::tiers::plan_tiers;
 use crate::units::Bytes;
@@ -110,7 +110,7 @@ impl SavedPlan {
             machine: setting.machine.name.clone(),
             n_ctx,
             vram: setting.vram,
-            tiers: plan_tiers(setting, n_ctx, n_ubatch, method)?,
+            tiers: plan_tiers(setting, Workload::halfway(n_ctx), n_ubatch, method)?,
         })
     }
 

@@ -14,17 +14,17 @@ use crate::strategy::{Strategy, layers_beside_a_slot, whole_layers_layout};
 use crate::units::{Bytes, BytesPerSec, Seconds};
 
 /// The plans of all tiers up to `n_ubatch`, for a context that is half full, with what the engine has. The search makes
-/// them for each other: between a prompt and its answer weights change places, and that must pay.
+/// them for each other: between a prompt and its answer weights change places, and that must pay within the two.
 ///
 /// # Errors
 /// As [`forecast`](crate::forecast()).
 pub fn plan_tiers(
     setting: &Setting<'_>,
-    n_ctx: u32,
+    workload: Workload,
     n_ubatch: u32,
     method: Method,
 ) -> Result<Vec<TierPlan>, PlanError> {
-    let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
+    let n_ctx = workload.n_ctx;
     let largest = Tier::holding(n_ubatch);
     let tiers = Tier::ALL.into_iter().filter(|tier| largest.is_none_or(|largest| *tier <= largest));
     let tiers: Vec<Tier> = tiers.collect();
@@ -40,9 +40,6 @@ pub fn plan_tiers(
     let answers = Answers { setting, workload, own: &own, h2d: gpu.link.h2d };
     Ok(answers.best())
 }
-
-/// Tokens of an answer that plans are chosen for.
-const N_GEN: f64 = 64.0;
 
 /// Changes that take less than this share of what is run between them are let be.
 const LITTLE: f64 = 0.02;
@@ -64,28 +61,36 @@ impl Answers<'_> {
     }
 
     fn best_one_at_a_time(&self) -> Vec<TierPlan> {
-        let base = self.own[0].plan.layout.clone();
-        let seconds = self.rate(&base);
+        let of = |i: usize| &self.own[i].plan.layout;
+        let mut base = of(0).clone();
+        let mut seconds = self.rate(&base);
         if seconds <= self.at_least() * (1.0 + LITTLE) {
             return self.around(base);
         }
-        let other = self.with_room_for_all().filter(|other| self.rate(other) < seconds);
-        self.around(other.unwrap_or(base))
+        for other in
+            [Some(of(self.of_prompt()).clone()), self.with_room_for_all()].into_iter().flatten()
+        {
+            let of_other = self.rate(&other);
+            if of_other < seconds {
+                (base, seconds) = (other, of_other);
+            }
+        }
+        self.around(base)
     }
 
-    /// Seconds of a prompt that fills half of the context, of a short answer under `base`, and of the change between them
-    /// and back.
+    /// Seconds of the prompt, of the answer under `base`, and of the change between them and back.
     fn rate(&self, base: &Layout) -> f64 {
         let decode = self.with_problem(self.own[0].tier, |problem| plan_of(problem, base.clone()));
         let prompt = self.beside(base, &self.own[self.of_prompt()]).1;
-        seconds_of(&decode.predicted, N_GEN) + prompt
+        seconds_of(&decode.predicted, self.workload.n_gen.into()) + prompt
     }
 
     /// Seconds if changes took no time.
     fn at_least(&self) -> f64 {
         let prompt = &self.own[self.of_prompt()];
         let passes = self.n_passes(prompt.tier);
-        seconds_of(&self.own[0].plan.predicted, N_GEN) + seconds_of(&prompt.plan.predicted, passes)
+        let answer = seconds_of(&self.own[0].plan.predicted, self.workload.n_gen.into());
+        answer + seconds_of(&prompt.plan.predicted, passes)
     }
 
     /// The plan that a prompt is run with.
@@ -241,7 +246,7 @@ fn whole_layers(
 
 /// Seconds of a pass as large as each plan holds, under it and those after it, in order. For a context that is half full.
 pub fn tier_times(setting: &Setting<'_>, n_ctx: u32, plans: &[TierPlan]) -> Vec<Vec<Seconds>> {
-    let workload = Workload { n_ctx, n_prompt: n_ctx.div_ceil(2), n_gen: 1 };
+    let workload = Workload::halfway(n_ctx);
     let times = |(i, TierPlan { tier, ubatches, .. }): (usize, &TierPlan)| {
         with_problem(setting, workload, *tier, *ubatches, |problem| {
             plans[i..].iter().map(|plan| predict_plan(problem, &plan.plan).seconds).collect()

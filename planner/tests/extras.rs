@@ -209,7 +209,7 @@ fn several_ubatches_at_a_time_pay_where_copies_bound_a_prompt() {
     let found = forecast(&setting, Workload::filling(16384), Method::Search).expect("a plan");
     assert!(found.prefill_extras.ubatches > 1);
 
-    let tiers = plan_tiers(&setting, 16384, 512, Method::Search).expect("plans");
+    let tiers = plan_tiers(&setting, Workload::halfway(16384), 512, Method::Search).expect("plans");
     let [.., one, several] = &tiers[..] else { panic!("several tiers") };
     assert_eq!((one.tier, one.ubatches), (several.tier, 1));
     assert!(several.ubatches > 1 && several.plan.vram.total() <= vram);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use backend_cpu::{CpuBackend, CpuOptions};
 use engine_core::{EngineOptions, KvFormat, Placing, Plans};
-use planner::{Bytes, BytesPerSec, Link, MachineProfile, Seconds};
+use planner::{Bytes, BytesPerSec, Link, MachineProfile, Seconds, Workload};
 
 pub fn gguf_of(family: &str) -> PathBuf {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine-core/tests/data");
@@ -32,7 +32,7 @@ pub fn machine() -> MachineProfile {
 }
 
 pub fn placing(vram: Bytes, plans: Plans) -> Placing {
-    Placing { machine: machine(), vram: Some(vram), plans }
+    Placing { machine: machine(), vram: Some(vram), plans, n_gen: Workload::SHORT_ANSWER }
 }
 
 pub fn options(placing: Option<Placing>) -> EngineOptions {

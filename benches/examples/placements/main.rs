@@ -21,7 +21,7 @@ use benches::answers::answer;
 use engine_core::backend::Backends;
 use engine_core::trace::Account;
 use engine_core::{Engine, EngineError, EngineOptions, Placing, Plans};
-use planner::{Bytes, MachineProfile, Method, Strategy};
+use planner::{Bytes, MachineProfile, Method, Strategy, Workload};
 
 /// An answer is measured so many times, unless that takes too long.
 const ROUNDS: usize = 3;
@@ -95,7 +95,12 @@ impl Bench {
             cpu: Box::new(CpuBackend::new(cpu)?),
             gpu: Some(Box::new(SimulatedGpu::new(sim)?)),
         };
-        let placing = Placing { machine: self.machine.clone(), vram: Some(vram), plans };
+        let placing = Placing {
+            machine: self.machine.clone(),
+            vram: Some(vram),
+            plans,
+            n_gen: self.n_gen.min(Workload::SHORT_ANSWER),
+        };
         Ok(Engine::load(&self.model, &self.options(n_prompt, Some(placing)), backends)?)
     }
 

@@ -17,15 +17,16 @@ pub(super) struct Answer {
     pub(super) stats: Stats,
 }
 
-/// Loads a model, fetched first if need be.
+/// Loads a model, fetched first if need be, for answers of at most so many tokens, if they are limited.
 pub(super) fn load(
     model: &ModelRef,
     args: &EngineArgs,
+    max_tokens: Option<u32>,
     interrupt: &Interrupt,
 ) -> Result<Engine, Failure> {
     let path = model.locate(interrupt)?;
     let options = EngineOptions { n_ctx: args.ctx, ..EngineOptions::default() };
-    let options = place(options, &args.device, &args.placing)?;
+    let options = place(options, &args.device, &args.placing, max_tokens)?;
     Ok(Engine::load(&path, &options, devices::backends(&args.device)?)?)
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn run(args: PerplexityArgs, interrupt: &Interrupt) -> Result<(), Fai
         n_outputs: OUTPUTS_PER_PASS,
         ..EngineOptions::default()
     };
-    let options = place(options, &args.device, &args.placing)?;
+    // Nothing is answered.
+    let options = place(options, &args.device, &args.placing, Some(0))?;
     let mut engine = Engine::load(&path, &options, devices::backends(&args.device)?)?;
     let mut logits = args.logits.as_deref().map(WholeFile::create).transpose()?;
     let score = score(&mut engine, &chunks, logits.as_mut(), interrupt)?;

@@ -28,7 +28,7 @@ pub(crate) fn run(args: RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         Prompt::Chat(messages)
     };
 
-    let mut engine = load(&model, &args.engine, interrupt)?;
+    let mut engine = load(&model, &args.engine, settings.max_tokens, interrupt)?;
     if args.explain || args.trace.is_some() {
         engine.trace();
     }

@@ -16,8 +16,9 @@ pub(crate) struct AnswerSettings {
     /// Start of the random numbers, also when the user gave none, so that an answer can be had again.
     pub(crate) seed: u64,
     sampling: Sampling,
+    /// Longest answer.
+    pub(crate) max_tokens: Option<u32>,
     stop: Vec<String>,
-    max_tokens: Option<u32>,
     speculation: Speculation,
 }
 

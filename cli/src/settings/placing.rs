@@ -1,18 +1,20 @@
 //! Where work is done: from flags and files to what the engine asks for.
 
 use engine_core::{EngineOptions, Placing, Plans};
-use planner::{Method, SavedPlan};
+use planner::{Method, SavedPlan, Workload};
 
 use super::plan::machine;
 use super::{UsageError, read_file};
 use crate::args::{DeviceArgs, PlacingArgs};
 use crate::failure::Failure;
 
-/// Adds to `options` where work is done, if a GPU takes part. A saved plan brings the context that it was made for.
+/// Adds to `options` where work is done, if a GPU takes part, for answers of at most so many tokens, if they are limited. A
+/// saved plan brings the context that it was made for.
 pub(crate) fn place(
     options: EngineOptions,
     device: &DeviceArgs,
     args: &PlacingArgs,
+    max_tokens: Option<u32>,
 ) -> Result<EngineOptions, Failure> {
     if !device.has_gpu() {
         return match unused(args) {
@@ -31,7 +33,9 @@ pub(crate) fn place(
             Plans::Saved(saved)
         }
     };
-    Ok(EngineOptions { placing: Some(Placing { machine, vram: args.vram, plans }), ..options })
+    let n_gen = max_tokens.unwrap_or(u32::MAX).min(Workload::SHORT_ANSWER);
+    let placing = Placing { machine, vram: args.vram, plans, n_gen };
+    Ok(EngineOptions { placing: Some(placing), ..options })
 }
 
 /// A flag that means nothing without a GPU.

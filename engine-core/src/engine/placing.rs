@@ -2,8 +2,8 @@
 
 use planner::{
     Bytes, BytesPerSec, Extras, MachineProfile, Method, Model, Pass, Prediction, Problem, Runtime,
-    SavedPlan, Seconds, Setting, Span, Switches, Tier, TierPlan, VramUse, plan_tiers, predict_plan,
-    tier_times, trace_plan,
+    SavedPlan, Seconds, Setting, Span, Switches, Tier, TierPlan, VramUse, Workload, plan_tiers,
+    predict_plan, tier_times, trace_plan,
 };
 
 use crate::backend::Backend;
@@ -22,6 +22,9 @@ pub struct Placing {
     pub vram: Option<Bytes>,
     /// Where plans come from.
     pub plans: Plans,
+    /// Tokens of the answers that plans are made for: between a prompt and its answer weights change places only where that
+    /// pays within as many. [`Workload::SHORT_ANSWER`] unless answers are known to be shorter.
+    pub n_gen: u32,
 }
 
 /// Where plans come from.
@@ -44,6 +47,8 @@ pub(super) struct Planned {
     pub(super) times: Vec<Vec<Seconds>>,
     /// The machine that they are for.
     machine: MachineProfile,
+    /// Tokens of the answers that they are for.
+    n_gen: u32,
 }
 
 /// VRAM of an engine.
@@ -96,7 +101,8 @@ impl Planned {
     pub(super) fn for_gpu(&self) -> GpuPlans<'_> {
         let driver = self.tiers.iter().map(|plan| plan.plan.vram.driver).max();
         let budget = self.budget.saturating_sub(driver.unwrap_or_default());
-        GpuPlans { tiers: &self.tiers, times: &self.times, h2d: self.h2d(), budget }
+        let (n_gen, h2d) = (self.n_gen, self.h2d());
+        GpuPlans { tiers: &self.tiers, times: &self.times, h2d, budget, n_gen }
     }
 
     fn h2d(&self) -> BytesPerSec {
@@ -128,14 +134,17 @@ impl Placing {
         let switches = Switches::default();
         let mut setting = Setting { model, machine: &machine, vram: budget, switches };
         let tiers = match &self.plans {
-            Plans::By(method) => plan_tiers(&setting, limits.n_cells, largest.n_tokens(), *method)?,
+            Plans::By(method) => {
+                let workload = Workload { n_gen: self.n_gen, ..Workload::halfway(limits.n_cells) };
+                plan_tiers(&setting, workload, largest.n_tokens(), *method)?
+            }
             Plans::Saved(saved) => {
                 setting.vram = self.vram.map_or(saved.vram, |vram| vram.min(saved.vram));
                 tiers_of(saved, model, limits, largest)?
             }
         };
         let times = tier_times(&setting, limits.n_cells, &tiers);
-        Ok(Planned { budget: setting.vram, tiers, times, machine })
+        Ok(Planned { budget: setting.vram, tiers, times, machine, n_gen: self.n_gen })
     }
 }
 

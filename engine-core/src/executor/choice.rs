@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use planner::{Bytes, BytesPerSec, Seconds};
+use planner::{Bytes, Seconds};
 
+use super::GpuPlans;
 use super::placed::{PlacedPlan, Upload};
-
-/// What a change of plan costs must come back within so many passes of few tokens: as many as a short answer has.
-const PASSES_OF_AN_ANSWER: u32 = 64;
 
 /// Passes of so few tokens are those of an answer.
 const MOST_TOKENS_OF_AN_ANSWER: u32 = 4;
@@ -21,30 +19,32 @@ pub(super) struct Choice {
     times: Vec<Vec<Seconds>>,
     /// From each plan to each.
     change: Vec<Vec<f64>>,
+    /// Passes of an answer whose length is not known.
+    n_gen: u32,
     /// Passes of the answer that is expected.
     n_answer: u32,
 }
 
 impl Choice {
-    /// `times` has for each plan the seconds of a pass of its size under it and those after it.
-    pub(super) fn new(plans: &[PlacedPlan], times: &[Vec<Seconds>], h2d: BytesPerSec) -> Choice {
+    pub(super) fn new(plans: &[PlacedPlan], of: &GpuPlans<'_>) -> Choice {
         let sets: Vec<HashSet<Upload>> =
             plans.iter().map(|plan| plan.stays.iter().copied().collect()).collect();
         let change = |from: &HashSet<Upload>, to: &HashSet<Upload>| {
             let bytes: Bytes = to.difference(from).map(|upload| upload.view.bytes()).sum();
-            (bytes / h2d).get()
+            (bytes / of.h2d).get()
         };
         Choice {
             sizes: plans.iter().map(|plan| (plan.n_tokens, plan.n_ubatches)).collect(),
-            times: times.to_vec(),
+            times: of.times.to_vec(),
             change: sets.iter().map(|a| sets.iter().map(|b| change(a, b)).collect()).collect(),
-            n_answer: PASSES_OF_AN_ANSWER,
+            n_gen: of.n_gen,
+            n_answer: of.n_gen,
         }
     }
 
-    /// Expects answers of at most so many tokens, if they are limited.
+    /// Expects answers that are limited to so many tokens, if they are.
     pub(super) fn expect_answer(&mut self, most: Option<u32>) {
-        self.n_answer = most.map_or(PASSES_OF_AN_ANSWER, |most| most.min(PASSES_OF_AN_ANSWER));
+        self.n_answer = most.map_or(self.n_gen, |most| most.min(self.n_gen));
     }
 
     /// The plan for the first of so many ubatches of `n_tokens`, when the memory is laid out for `current`.
@@ -116,7 +116,8 @@ mod tests {
                 vec![1.0, 1.0, 0.0, 1.0],
                 vec![1.0, 1.0, 1.0, 0.0],
             ],
-            n_answer: PASSES_OF_AN_ANSWER,
+            n_gen: 64,
+            n_answer: 64,
         };
         // The plan for 16 tokens would save 0.1 s on one pass, and costs 1 s.
         assert_eq!(choice.plan(10, 1, Some(2)), 2);

@@ -127,6 +127,8 @@ pub struct GpuPlans<'a> {
     pub h2d: BytesPerSec,
     /// VRAM that any of them may take.
     pub budget: Bytes,
+    /// Tokens of an answer that a change of plan must pay within.
+    pub n_gen: u32,
 }
 
 impl Executor {
@@ -170,7 +172,7 @@ impl Executor {
         plans: &GpuPlans<'_>,
     ) -> Result<(), SetupError> {
         let (gpu, placed) = Gpu::new(backend, subject, plans.tiers, plans.budget)?;
-        let choice = Choice::new(&placed, plans.times, plans.h2d);
+        let choice = Choice::new(&placed, plans);
         let planned = self.gpu.insert(Planned { gpu, plans: placed, choice });
         let last = planned.plans.len().checked_sub(1).expect("there is a plan");
         let host = Host { cpu: &mut self.cpu, config: &self.config, used: &self.used };
@@ -280,7 +282,7 @@ impl Executor {
         }
     }
 
-    /// Chooses plans from now on for answers of at most so many tokens, if they are limited.
+    /// Chooses plans from now on for answers that are limited to so many tokens, if they are.
     pub fn expect_answer(&mut self, most: Option<u32>) {
         if let Some(planned) = &mut self.gpu {
             planned.choice.expect_answer(most);

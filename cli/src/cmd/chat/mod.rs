@@ -20,7 +20,7 @@ use crate::settings::{AnswerSettings, ModelRef};
 pub(crate) fn run(args: ChatArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let settings = AnswerSettings::check(args.answer)?;
     let model = ModelRef::parse(args.model.model())?;
-    let mut engine = load(&model, &args.engine, interrupt)?;
+    let mut engine = load(&model, &args.engine, settings.max_tokens, interrupt)?;
     let mut lines = Lines::open()?;
     if lines.is_terminal() {
         tell!("{} tokens of context; Ctrl-C stops an answer, Ctrl-D leaves, /help", engine.n_ctx());

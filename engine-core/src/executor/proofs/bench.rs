@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use planner::{
     Bytes, BytesPerSec, Extras, Layout, MachineProfile, Method, Pass, Placement, Problem, Resident,
-    Runtime, Seconds, ShardCost, Tier, TierPlan, plan_of,
+    Runtime, Seconds, ShardCost, Tier, TierPlan, Workload, plan_of,
 };
 
 use super::drawn::{DrawnFault, DrawnPass, DrawnPlan, DrawnPlans};
@@ -160,7 +160,8 @@ impl Bench {
         let times: Vec<Vec<Seconds>> =
             (1..=plans.len()).rev().map(|n| (0..n).map(other).collect()).collect();
         let h2d = BytesPerSec::new(1e15);
-        let gpu_plans = GpuPlans { tiers: &plans, times: &times, h2d, budget };
+        let gpu_plans =
+            GpuPlans { tiers: &plans, times: &times, h2d, budget, n_gen: Workload::SHORT_ANSWER };
         placed.add_gpu(&subject, Box::new(Faulty::new(gpu, &faults[1])), &gpu_plans).unwrap();
         assert_eq!(journal.lock().unwrap().allocated, [budget], "one arena, as large as planned");
 
