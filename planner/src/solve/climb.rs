@@ -1,5 +1,5 @@
 //! The search in the lattice: the grid in the order of its bounds, then from the best of several kinds in ever smaller
-//! steps.
+//! steps. The fewer shards a model has, and so the less a price costs, the more it begins from.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,40 @@ use super::lattice::Lattice;
 /// The search goes on from members of the grid that take up to this share more than the best one takes.
 const FAR_BEHIND: f64 = 0.3;
 
-/// From so many of them at most.
+/// From so many of them at most,
 const CLIMBERS: usize = 5;
+
+/// and from more where a model has fewer shards than the largest have: with these times its shards.
+const MORE_CLIMBERS: usize = 1100;
+
+/// One of so many of those more takes combined steps at the end.
+const POLISHED: usize = 6;
 
 impl Search<'_> {
     pub(super) fn search_lattice(&mut self, lattice: &Lattice<'_>) {
-        let grid = lattice.grid();
-        let mut members: Vec<(f64, Counts)> =
-            grid.into_iter().map(|counts| (lattice.bound(&counts), counts)).collect();
-        members.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // The best of each kind, if it is not far behind.
+        let bounded = lattice.grid().into_iter().map(|counts| (lattice.bound(&counts), counts));
+        let mut grid: Vec<(f64, Counts)> = bounded.collect();
+        grid.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut climbers = self.best_of_kinds(lattice, &grid);
+        climbers.extend(self.lowest_of_kinds(lattice, &grid));
+        climbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        climbers.truncate(CLIMBERS + self.n_more());
+        self.climb_lattice(lattice, climbers);
+    }
+
+    /// Climbers for which there is time besides.
+    fn n_more(&self) -> usize {
+        (MORE_CLIMBERS / self.problem.shards.len()).saturating_sub(CLIMBERS)
+    }
+
+    /// The best of each kind, if it is not far behind, from members in the order of their bounds.
+    fn best_of_kinds(
+        &mut self,
+        lattice: &Lattice<'_>,
+        grid: &[(f64, Counts)],
+    ) -> Vec<(f64, Counts)> {
         let mut kinds: BTreeMap<[bool; 4], (f64, Counts)> = BTreeMap::new();
-        for (bound, counts) in &members {
+        for (bound, counts) in grid {
             let far = self.limit() * (1.0 + FAR_BEHIND);
             if *bound >= far {
                 break;
@@ -33,10 +55,37 @@ impl Search<'_> {
                 kinds.insert(counts.kind(), (seconds, *counts));
             }
         }
-        let mut climbers: Vec<(f64, Counts)> = kinds.into_values().collect();
-        climbers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        climbers.truncate(CLIMBERS);
-        self.climb_lattice(lattice, climbers);
+        kinds.into_values().collect()
+    }
+
+    /// Members near those of each fine kind whose bound is lowest.
+    fn lowest_of_kinds(
+        &mut self,
+        lattice: &Lattice<'_>,
+        grid: &[(f64, Counts)],
+    ) -> Vec<(f64, Counts)> {
+        let most = 3 * self.n_more();
+        if most == 0 {
+            return Vec::new();
+        }
+        let mut kinds: BTreeMap<[u32; 6], &Counts> = BTreeMap::new();
+        for (_, counts) in grid {
+            kinds.entry(counts.fine_kind(lattice.n_layer())).or_insert(counts);
+        }
+        let mut members: Vec<(f64, Counts)> =
+            kinds.into_values().map(|counts| lattice.lowered(counts)).collect();
+        members.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut found = Vec::new();
+        for (bound, counts) in members {
+            let far = self.limit() * (1.0 + FAR_BEHIND);
+            if bound >= far || found.len() == most {
+                break;
+            }
+            if let Some(seconds) = self.price_counts(lattice, &counts, far) {
+                found.push((seconds, counts));
+            }
+        }
+        found
     }
 
     /// Goes on from some members in ever smaller steps, as long as that helps; at each size only from those that are so
@@ -48,18 +97,28 @@ impl Search<'_> {
             let near = 1.0 + FAR_BEHIND * f64::from(size) / f64::from(largest);
             for here in &mut climbers {
                 if here.0 < self.limit() * near {
-                    self.climb_steps(lattice, here, size);
+                    self.climb_steps(lattice, here, |from| lattice.steps(from, size));
                 }
             }
             size /= 2;
         }
+        climbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        climbers.truncate(self.n_more() / POLISHED);
+        for here in &mut climbers {
+            self.climb_steps(lattice, here, |from| lattice.combined_steps(from));
+        }
     }
 
-    /// Steps of one size, as long as that helps.
-    fn climb_steps(&mut self, lattice: &Lattice<'_>, here: &mut (f64, Counts), size: u32) {
+    /// Steps as long as that helps.
+    fn climb_steps(
+        &mut self,
+        lattice: &Lattice<'_>,
+        here: &mut (f64, Counts),
+        steps: impl Fn(&Counts) -> Vec<Counts>,
+    ) {
         loop {
             let from = here.1;
-            for counts in lattice.steps(&from, size) {
+            for counts in steps(&from) {
                 if lattice.bound(&counts) < here.0
                     && let Some(seconds) = self.price_counts(lattice, &counts, here.0)
                 {

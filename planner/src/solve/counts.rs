@@ -18,6 +18,20 @@ impl Counts {
         let Counts { output, attention, ffn, n_slots } = self;
         [*output == Placement::Pinned, attention.streamed > 0, ffn.streamed > 0, *n_slots > 1]
     }
+
+    /// The same told apart finer, of a model with so many layers.
+    pub(super) fn fine_kind(&self, n_layer: u32) -> [u32; 6] {
+        let Counts { output, attention, ffn, n_slots } = self;
+        let yes = u32::from;
+        [
+            yes(*output == Placement::Pinned),
+            yes(attention.streamed > 0),
+            yes(ffn.streamed > 0),
+            yes(ffn.pinned > 0),
+            *n_slots,
+            4 * attention.pinned / n_layer,
+        ]
+    }
 }
 
 /// How many shards of a list are pinned, and of the others streamed.
@@ -34,6 +48,14 @@ impl Part {
             return Part { pinned, streamed: n - pinned };
         }
         Part { pinned: pinned.min(n - self.streamed), ..self }
+    }
+
+    /// Parts of `n` shards of which some more or some fewer are streamed, but where there are some not none.
+    pub(super) fn streaming_steps(self, size: u32, n: u32) -> [Part; 3] {
+        let Part { pinned, streamed } = self;
+        let least = streamed.min(1);
+        let steps = [streamed, streamed.saturating_sub(size).max(least), streamed + size * least];
+        steps.map(|streamed| Part { pinned, streamed: streamed.min(n - pinned) })
     }
 
     pub(super) fn with_one_less(self, n: u32) -> Part {

@@ -119,12 +119,65 @@ impl<'a> Lattice<'a> {
         room(&counts).map(|_| counts)
     }
 
+    /// Of the members that differ from these counts in how much is streamed, one with a low bound; with the bound. Each has
+    /// as much FFN pinned as the budget holds, or none where these have none.
+    pub(super) fn lowered(&self, counts: &Counts) -> (f64, Counts) {
+        let mut here = (self.bound(counts), *counts);
+        let mut size = self.largest_step();
+        while size > 0 {
+            let from = here.1;
+            let attention = from.attention.streaming_steps(size, self.attention.len());
+            let ffn = from.ffn.streaming_steps(size, self.ffn.len());
+            for (attention, ffn) in attention.iter().flat_map(|a| ffn.map(|f| (*a, f))) {
+                let ffn = Part { pinned: 0, ..ffn };
+                let counts = Counts { attention, ffn, ..from };
+                let fits = || Some(counts).filter(|counts| self.need(counts) <= self.problem.vram);
+                let held = if from.ffn.pinned > 0 { self.filled(counts) } else { fits() };
+                let Some(counts) = held else { continue };
+                let bound = self.bound(&counts);
+                if bound < here.0 {
+                    here = (bound, counts);
+                }
+            }
+            if here.1 == from {
+                size /= 2;
+            }
+        }
+        here
+    }
+
+    /// The number of layers.
+    pub(super) fn n_layer(&self) -> u32 {
+        self.attention.len()
+    }
+
     pub(super) fn largest_step(&self) -> u32 {
         (self.ffn.len() / 8).next_power_of_two()
     }
 
     /// Members a step of `size` away that the budget holds: as they are, and with as much FFN pinned as it holds.
     pub(super) fn steps(&self, from: &Counts, size: u32) -> Vec<Counts> {
+        let mut steps = self.single_steps(from, size);
+        self.complete(from, &mut steps);
+        steps
+    }
+
+    /// Members a step of one in attention, FFN and slots away, in all of them at once or in some.
+    pub(super) fn combined_steps(&self, from: &Counts) -> Vec<Counts> {
+        let attention = from.attention.steps(1, self.attention.len());
+        let ffn = from.ffn.steps(1, self.ffn.len());
+        let slots = [1, from.n_slots.saturating_sub(1).max(1), from.n_slots, from.n_slots + 1];
+        let mut steps = Vec::new();
+        for attention in attention.into_iter().chain([from.attention]) {
+            for ffn in ffn.into_iter().chain([from.ffn]) {
+                steps.extend(slots.map(|n_slots| Counts { attention, ffn, n_slots, ..*from }));
+            }
+        }
+        self.complete(from, &mut steps);
+        steps
+    }
+
+    fn single_steps(&self, from: &Counts, size: u32) -> Vec<Counts> {
         let mut steps = Vec::new();
         let attention = from.attention.steps(size, self.attention.len());
         let ffn = from.ffn.steps(size, self.ffn.len());
@@ -139,8 +192,14 @@ impl<'a> Lattice<'a> {
         for n_slots in [from.n_slots.saturating_sub(1).max(1), from.n_slots + 1, from.n_slots + 2] {
             steps.push(Counts { n_slots, ..*from });
         }
+        steps
+    }
+
+    /// Makes members of counts: with slots where there are streams, and with what the budget holds: as they are, with as much
+    /// FFN pinned, or with less of all.
+    fn complete(&self, from: &Counts, steps: &mut Vec<Counts>) {
         let streams = |counts: &Counts| self.ring(counts) > Bytes::ZERO;
-        for counts in &mut steps {
+        for counts in steps.iter_mut() {
             counts.n_slots = counts.n_slots.max(1);
             counts.n_slots = if streams(counts) { counts.n_slots } else { 0 };
         }
@@ -163,7 +222,6 @@ impl<'a> Lattice<'a> {
         steps.retain(fits);
         steps.extend(full);
         steps.extend(room_made);
-        steps
     }
 
     /// The counts with less and less pinned until the budget holds them; `None` when nothing more can be taken away.
