@@ -1,5 +1,7 @@
 //! The plans of an engine: one for each tier, as the engine runs them.
 
+use std::iter;
+
 use crate::error::PlanError;
 use crate::extras::Extras;
 use crate::forecast::{LARGE_BATCH, Method, Setting, TierPlan, Workload, layer_major};
@@ -67,9 +69,8 @@ impl Answers<'_> {
         if seconds <= self.at_least() * (1.0 + LITTLE) {
             return self.around(base);
         }
-        for other in
-            [Some(of(self.of_prompt()).clone()), self.with_room_for_all()].into_iter().flatten()
-        {
+        let prompt = of(self.of_prompt()).clone();
+        for other in iter::once(prompt).chain(self.with_room_for_all()) {
             let of_other = self.rate(&other);
             if of_other < seconds {
                 (base, seconds) = (other, of_other);
