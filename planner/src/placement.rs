@@ -19,9 +19,21 @@ pub enum Placement {
 pub struct Tier(u32);
 
 impl Tier {
-    /// The buckets plans are built for, in tokens per pass.
-    pub const ALL: [Tier; 8] =
-        [Tier(1), Tier(4), Tier(16), Tier(64), Tier(256), Tier(512), Tier(1024), Tier(2048)];
+    /// The buckets plans are built for, in tokens per pass. A plan is the best for as many as its tier holds; from 4 on
+    /// tiers double, so that no pass is run with a plan for more than twice its tokens.
+    pub const ALL: [Tier; 11] = [
+        Tier(1),
+        Tier(4),
+        Tier(8),
+        Tier(16),
+        Tier(32),
+        Tier(64),
+        Tier(128),
+        Tier(256),
+        Tier(512),
+        Tier(1024),
+        Tier(2048),
+    ];
 
     /// The smallest tier that holds `n_tokens`, or `None` when no tier is large enough.
     pub fn holding(n_tokens: u32) -> Option<Tier> {

@@ -2,6 +2,8 @@
 
 use std::iter;
 
+use rayon::prelude::*;
+
 use crate::error::PlanError;
 use crate::extras::Extras;
 use crate::forecast::{LARGE_BATCH, Method, Setting, TierPlan, Workload, layer_major};
@@ -35,7 +37,9 @@ pub fn plan_tiers(
     }
     let request = Request::new(setting, workload, n_ubatch);
     let plan = |&tier: &Tier| request.tier(tier, n_ctx.div_ceil(2), method, Extras::default());
-    let own: Vec<TierPlan> = tiers.iter().map(plan).collect::<Result<_, _>>()?;
+    // In parallel, and then of several errors the first.
+    let own: Vec<Result<TierPlan, PlanError>> = tiers.par_iter().map(plan).collect();
+    let own: Vec<TierPlan> = own.into_iter().collect::<Result<_, _>>()?;
     let Some(gpu) = setting.machine.gpu.as_ref().filter(|_| method == Method::Search) else {
         return Ok(own);
     };
@@ -128,7 +132,8 @@ impl Answers<'_> {
     /// Plans for a layout of one token at a time: that, and for each other tier what is best beside it.
     fn around(&self, base: Layout) -> Vec<TierPlan> {
         let (first, others) = (&self.own[0], &self.own[1..]);
-        let beside: Vec<TierPlan> = others.iter().map(|own| self.beside(&base, own).0).collect();
+        let beside: Vec<TierPlan> =
+            others.par_iter().map(|own| self.beside(&base, own).0).collect();
         let plan = self.with_problem(first.tier, |problem| plan_of(problem, base));
         [TierPlan { plan, ..*first }].into_iter().chain(beside).collect()
     }

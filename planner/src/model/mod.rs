@@ -22,7 +22,7 @@ pub struct Pass {
 }
 
 /// A model that can be planned for.
-pub trait Model {
+pub trait Model: Sync {
     /// Its name.
     fn name(&self) -> &str;
 
