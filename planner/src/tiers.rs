@@ -9,7 +9,7 @@ use crate::extras::Extras;
 use crate::forecast::{LARGE_BATCH, Method, Setting, TierPlan, Workload, layer_major};
 use crate::near::{changed, near};
 use crate::placement::{Placement, Tier};
-use crate::plan::{Layout, Plan, Prediction, predict_plan};
+use crate::plan::{Layout, Plan, Prediction, predict, predict_plan};
 use crate::price::Price;
 use crate::problem::Problem;
 use crate::request::Request;
@@ -50,6 +50,9 @@ pub fn plan_tiers(
 /// Changes that take less than this share of what is run between them are let be.
 const LITTLE: f64 = 0.02;
 
+/// A layout that takes up to this share more is as good.
+const AS_GOOD: f64 = 0.005;
+
 /// Plans of tiers that are run one after the other: that of a prompt, that of one token at a time, and again.
 struct Answers<'a> {
     setting: &'a Setting<'a>,
@@ -68,7 +71,7 @@ impl Answers<'_> {
 
     fn best_one_at_a_time(&self) -> Vec<TierPlan> {
         let of = |i: usize| &self.own[i].plan.layout;
-        let mut base = of(0).clone();
+        let mut base = self.for_prompts_too(of(0).clone());
         let mut seconds = self.rate(&base);
         if seconds <= self.at_least() * (1.0 + LITTLE) {
             return self.around(base);
@@ -125,7 +128,30 @@ impl Answers<'_> {
         let more = scratch(last.tier).saturating_sub(scratch(first.tier));
         self.with_problem(first.tier, |problem| {
             let vram = problem.vram.saturating_sub(more);
-            solve(&Problem { vram, ..*problem }).ok().map(|plan| plan.layout)
+            solve(&Problem { vram, ..*problem }).ok().map(|plan| self.for_prompts_too(plan.layout))
+        })
+    }
+
+    /// A layout for one token at a time with the last layer's FFN, which prompts need for one token only, exchanged for
+    /// another one that is not pinned, where that is as good for one token at a time.
+    fn for_prompts_too(&self, layout: Layout) -> Layout {
+        self.with_problem(self.own[0].tier, |problem| {
+            let last = problem.shards.len() - 2;
+            let size = |i: usize| problem.shards[i].tensors().collect::<Vec<_>>();
+            let is_other = |i: &usize| {
+                problem.shards[*i].is_ffn() && layout.placements[*i] != Placement::Pinned
+            };
+            let other = (0..last).find(is_other).filter(|other| size(*other) == size(last));
+            let Some(other) = other.filter(|_| layout.placements[last] == Placement::Pinned) else {
+                return layout;
+            };
+            let mut exchanged = layout.clone();
+            exchanged.placements.swap(last, other);
+            let tensors = exchanged.resident.iter_mut();
+            tensors.filter(|tensor| tensor.shard == other).for_each(|tensor| tensor.shard = last);
+            let seconds = |layout: &Layout| predict(problem, layout).seconds.get();
+            let as_good = seconds(&exchanged) <= seconds(&layout) * (1.0 + AS_GOOD);
+            if as_good { exchanged } else { layout }
         })
     }
 
