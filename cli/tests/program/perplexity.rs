@@ -58,6 +58,7 @@ fn texts_that_cannot_be_scored_are_refused() {
     let message = baton(["perplexity", "--file", "no-such-text"]).bad_input();
     assert!(message.contains("cannot read no-such-text"), "{message}");
 }
+
 #[test]
 fn a_folder_and_a_gguf_file_of_one_model_score_alike() {
     let (_folder, text) = text_file(TEXT.as_bytes());
@@ -68,5 +69,8 @@ fn a_folder_and_a_gguf_file_of_one_model_score_alike() {
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         json["mean_nll"].as_f64().expect("a number")
     };
-    assert!((score("smollm2/model.gguf") - score("smollm2/hf")).abs() < 1e-6);
+    // The two order the dimensions of a head differently, so sums are rounded differently, and with them
+    // the f16 cells of the KV cache: by how much depends on the kernels.
+    let (file, folder) = (score("smollm2/model.gguf"), score("smollm2/hf"));
+    assert!((file - folder).abs() < 1e-5, "{file} and {folder}");
 }
