@@ -8,10 +8,10 @@ use planner::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The search is not exhaustive. Of 19,860 random problems 15 became slower with up to twice the memory, the worst by
-/// 0.25 %, and 22 on a machine of which one part was faster, the worst by 2.8 % (`examples/never_slower`). So the cases
-/// are the same each time.
-const SEARCH: f64 = 0.025;
+/// The search is not exhaustive. Of 19,860 random problems 5 became slower with up to twice the memory, the worst by
+/// 0.23 %, and 11 on a machine of which one part was faster, the worst by 1.2 % (`examples/never_slower`). So the cases are
+/// the same each time.
+const SEARCH: f64 = 0.005;
 
 proptest! {
     #![proptest_config(ProptestConfig {

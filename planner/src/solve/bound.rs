@@ -7,6 +7,7 @@
 use crate::placement::Placement;
 use crate::price::Price;
 use crate::problem::Problem;
+use crate::shard::ShardCost;
 use crate::timeline::Chain;
 use crate::units::Bytes;
 
@@ -18,6 +19,8 @@ pub(super) struct Totals {
     gpu: f64,
     /// Copied ahead.
     copied: f64,
+    /// Of these, weights: what may stay in VRAM instead.
+    weights: f64,
     /// Copied while everything waits.
     chosen: f64,
     /// Streamed shards, each a split of its own.
@@ -26,13 +29,16 @@ pub(super) struct Totals {
 
 impl Totals {
     /// What one shard takes in all places at once; [`Totals::at`] chooses among it.
-    pub(super) fn of(price: &Price) -> Totals {
-        let (copied, chosen) = match price.chosen {
-            Some(chosen) => (0.0, chosen.copied.get() as f64),
-            None => (price.whole.copied.get() as f64, 0.0),
-        };
+    pub(super) fn of(shard: &ShardCost, price: &Price) -> Totals {
         let Price { cpu, cpu_reads, gpu, .. } = *price;
-        Totals { cpu, cpu_reads, gpu, copied, chosen, splits: 1.0 }
+        let computed = Totals { cpu, cpu_reads, gpu, splits: 1.0, ..Totals::default() };
+        match price.chosen {
+            Some(chosen) => Totals { chosen: chosen.copied.get() as f64, ..computed },
+            None => {
+                let copied = price.whole.copied.get() as f64;
+                Totals { copied, weights: shard.weights.get() as f64, ..computed }
+            }
+        }
     }
 
     /// What it takes in one place.
@@ -65,6 +71,7 @@ impl Totals {
         self.cpu_reads += other.cpu_reads;
         self.gpu += other.gpu;
         self.copied += other.copied;
+        self.weights += other.weights;
         self.chosen += other.chosen;
         self.splits += other.splits;
     }
@@ -74,6 +81,7 @@ impl Totals {
         self.cpu_reads *= factor;
         self.gpu *= factor;
         self.copied *= factor;
+        self.weights *= factor;
         self.chosen *= factor;
         self.splits *= factor;
     }
@@ -115,13 +123,13 @@ impl Bound {
         }
     }
 
-    /// Seconds of a pass at least, by sums alone. `left` bytes of what would be copied may stay in VRAM instead;
+    /// Seconds of a pass at least, by sums alone. `left` bytes of weights that would be copied may stay in VRAM instead;
     /// `changes` layers at least have attention and FFN on different devices.
     pub(super) fn of_totals(&self, totals: &Totals, left: Bytes, changes: u32) -> f64 {
         let handoffs = (2.0 * f64::from(changes) - 2.0).max(0.0);
         let splits = totals.splits.max(handoffs / 2.0);
         let fixed = handoffs * self.handoff + splits * self.submit + totals.chosen / self.h2d;
-        let copied = (totals.copied - left.get() as f64).max(0.0);
+        let copied = totals.copied - totals.weights.min(left.get() as f64);
         self.least(&Totals { copied, ..*totals }, fixed)
     }
 

@@ -1,11 +1,13 @@
-//! The search in the lattice: the grid in the order of its bounds, then from the best of several kinds in ever smaller
-//! steps. The fewer shards a model has, and so the less a price costs, the more it begins from.
+//! The search in the lattice: the grid in the order of its bounds, from the best of several kinds on in ever smaller
+//! steps, and then whatever else could be better. The fewer shards a model has, and so the less a price costs, the more it
+//! tries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::Search;
 use super::counts::Counts;
 use super::lattice::Lattice;
+use super::ridge::Lowest;
 
 /// The search goes on from members of the grid that take up to this share more than the best one takes.
 const FAR_BEHIND: f64 = 0.3;
@@ -14,10 +16,13 @@ const FAR_BEHIND: f64 = 0.3;
 const CLIMBERS: usize = 5;
 
 /// and from more where a model has fewer shards than the largest have: with these times its shards.
-const MORE_CLIMBERS: usize = 1100;
+const MORE_CLIMBERS: usize = 970;
 
 /// One of so many of those more takes combined steps at the end.
 const POLISHED: usize = 6;
+
+/// For each of those more, so many members are priced at the end in the order of their bounds.
+const PRICES: usize = 100;
 
 impl Search<'_> {
     pub(super) fn search_lattice(&mut self, lattice: &Lattice<'_>) {
@@ -25,10 +30,12 @@ impl Search<'_> {
         let mut grid: Vec<(f64, Counts)> = bounded.collect();
         grid.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut climbers = self.best_of_kinds(lattice, &grid);
-        climbers.extend(self.lowest_of_kinds(lattice, &grid));
+        let ridge = if self.n_more() > 0 { lattice.ridge() } else { Vec::new() };
+        climbers.extend(self.lowest_of_kinds(lattice, &ridge));
         climbers.sort_by(|a, b| a.0.total_cmp(&b.0));
         climbers.truncate(CLIMBERS + self.n_more());
         self.climb_lattice(lattice, climbers);
+        self.price_lowest(lattice, &ridge);
     }
 
     /// Climbers for which there is time besides.
@@ -58,30 +65,18 @@ impl Search<'_> {
         kinds.into_values().collect()
     }
 
-    /// Members near those of each fine kind whose bound is lowest.
-    fn lowest_of_kinds(
-        &mut self,
-        lattice: &Lattice<'_>,
-        grid: &[(f64, Counts)],
-    ) -> Vec<(f64, Counts)> {
-        let most = 3 * self.n_more();
-        if most == 0 {
-            return Vec::new();
-        }
-        let mut kinds: BTreeMap<[u32; 6], &Counts> = BTreeMap::new();
-        for (_, counts) in grid {
-            kinds.entry(counts.fine_kind(lattice.n_layer())).or_insert(counts);
-        }
-        let mut members: Vec<(f64, Counts)> =
-            kinds.into_values().map(|counts| lattice.lowered(counts)).collect();
-        members.sort_by(|a, b| a.0.total_cmp(&b.0));
+    /// The members of each fine kind whose bound is lowest.
+    fn lowest_of_kinds(&mut self, lattice: &Lattice<'_>, ridge: &[Lowest]) -> Vec<(f64, Counts)> {
+        let mut kinds = HashSet::new();
         let mut found = Vec::new();
-        for (bound, counts) in members {
+        for (bound, counts) in ridge.iter().map(|lowest| lowest.member) {
             let far = self.limit() * (1.0 + FAR_BEHIND);
-            if bound >= far || found.len() == most {
+            if bound >= far || found.len() == 3 * self.n_more() {
                 break;
             }
-            if let Some(seconds) = self.price_counts(lattice, &counts, far) {
+            if kinds.insert(counts.fine_kind(lattice.n_layer()))
+                && let Some(seconds) = self.price_counts(lattice, &counts, far)
+            {
                 found.push((seconds, counts));
             }
         }
@@ -128,6 +123,25 @@ impl Search<'_> {
             if here.1 == from {
                 return;
             }
+        }
+    }
+
+    /// Prices those members whose bounds are lowest.
+    fn price_lowest(&mut self, lattice: &Lattice<'_>, ridge: &[Lowest]) {
+        let most = PRICES * self.n_more();
+        let is_new = |counts: &Counts| !self.least.contains_key(counts);
+        let mut lowest =
+            ridge.iter().map(|lowest| lowest.member).filter(|(_, counts)| is_new(counts));
+        // So many are lower than this one, and no more are priced.
+        let last = lowest.nth(most).map_or(f64::INFINITY, |(bound, _)| bound);
+        let mut members = lattice.below(ridge, self.limit().min(last));
+        members.retain(|(_, counts)| is_new(counts));
+        for (bound, counts) in members.into_iter().take(most) {
+            let limit = self.limit();
+            if bound >= limit {
+                break;
+            }
+            self.price_counts(lattice, &counts, limit);
         }
     }
 

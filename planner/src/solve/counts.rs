@@ -42,20 +42,15 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// All on the CPU.
+    pub(super) const NONE: Part = Part { pinned: 0, streamed: 0 };
+
     /// So many pinned, or as many as leave the streamed ones in peace. Where all others are streamed they still are.
     pub(super) fn with_pinned(self, pinned: u32, n: u32) -> Part {
         if self.streamed > 0 && self.pinned + self.streamed == n {
             return Part { pinned, streamed: n - pinned };
         }
         Part { pinned: pinned.min(n - self.streamed), ..self }
-    }
-
-    /// Parts of `n` shards of which some more or some fewer are streamed, but where there are some not none.
-    pub(super) fn streaming_steps(self, size: u32, n: u32) -> [Part; 3] {
-        let Part { pinned, streamed } = self;
-        let least = streamed.min(1);
-        let steps = [streamed, streamed.saturating_sub(size).max(least), streamed + size * least];
-        steps.map(|streamed| Part { pinned, streamed: streamed.min(n - pinned) })
     }
 
     pub(super) fn with_one_less(self, n: u32) -> Part {

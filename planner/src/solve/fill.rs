@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::units::Bytes;
 
 /// Puts what is left of the budget to use: for tensors of streamed shards, so that less is copied; where nothing is
-/// streamed, for the embedding, so that tokens are handed over instead of activations.
+/// streamed, for the embedding where the GPU is faster at it, so that tokens are handed over instead of activations.
 pub(super) fn fill(
     problem: &Problem<'_>,
     prices: &[Price],
@@ -20,7 +20,7 @@ pub(super) fn fill(
         let embedding = &problem.shards[0];
         let shared =
             embedding.shared_with_output && layout.placements.last() == Some(&Placement::Pinned);
-        if shared || embedding.weights <= left {
+        if prices[0].gpu <= prices[0].cpu && (shared || embedding.weights <= left) {
             layout.placements[0] = Placement::Pinned;
         }
         return;

@@ -38,13 +38,14 @@ impl<'a> Lattice<'a> {
             let shards = all.filter(|(_, cost)| wanted(cost.shard)).map(|(i, _)| i).collect();
             List::of(problem, prices, shards)
         };
-        let output = prices.last().expect("the last shard is the output");
+        let last = problem.shards.len() - 1;
+        let output = &prices[last];
         let tensors = problem.shards.iter().flat_map(|cost| cost.tensors());
         Lattice {
             problem,
             attention: list(|shard| matches!(shard, Shard::Attention { .. })),
             ffn: list(|shard| matches!(shard, Shard::Ffn { .. })),
-            output: Totals::of(output),
+            output: Totals::of(&problem.shards[last], output),
             output_slot: output.whole.slot,
             least_tensor: tensors.min().unwrap_or_default(),
             bound: Bound::of(problem),
@@ -85,7 +86,7 @@ impl<'a> Lattice<'a> {
                 let counts = Counts { output, attention, ffn, n_slots: *n_slots };
                 grid.extend(self.filled(counts));
                 // Where the GPU is no faster than the CPU, more of it is no better.
-                grid.extend(Some(counts).filter(|counts| self.need(counts) <= self.problem.vram));
+                grid.extend(Some(counts).filter(|counts| self.fits(counts)));
             }
         }
     }
@@ -95,16 +96,16 @@ impl<'a> Lattice<'a> {
         let counts = |pinned| Counts {
             output,
             attention: Part { pinned, streamed: 0 },
-            ffn: Part { pinned: 0, streamed: 0 },
+            ffn: Part::NONE,
             n_slots: 0,
         };
-        let held = |pinned: &u32| self.need(&counts(*pinned)) <= self.problem.vram;
+        let held = |pinned: &u32| self.fits(&counts(*pinned));
         (0..=self.attention.len()).rev().find(held).unwrap_or(0)
     }
 
     /// The counts with as much FFN pinned as the budget holds, and with less attention if it does not hold that;
     /// `None` when it does not even hold what is streamed.
-    fn filled(&self, mut counts: Counts) -> Option<Counts> {
+    pub(super) fn filled(&self, mut counts: Counts) -> Option<Counts> {
         counts.ffn = counts.ffn.with_pinned(0, self.ffn.len());
         let room = |counts: &Counts| self.problem.vram.get().checked_sub(self.need(counts).get());
         while room(&counts).is_none() {
@@ -119,36 +120,13 @@ impl<'a> Lattice<'a> {
         room(&counts).map(|_| counts)
     }
 
-    /// Of the members that differ from these counts in how much is streamed, one with a low bound; with the bound. Each has
-    /// as much FFN pinned as the budget holds, or none where these have none.
-    pub(super) fn lowered(&self, counts: &Counts) -> (f64, Counts) {
-        let mut here = (self.bound(counts), *counts);
-        let mut size = self.largest_step();
-        while size > 0 {
-            let from = here.1;
-            let attention = from.attention.streaming_steps(size, self.attention.len());
-            let ffn = from.ffn.streaming_steps(size, self.ffn.len());
-            for (attention, ffn) in attention.iter().flat_map(|a| ffn.map(|f| (*a, f))) {
-                let ffn = Part { pinned: 0, ..ffn };
-                let counts = Counts { attention, ffn, ..from };
-                let fits = || Some(counts).filter(|counts| self.need(counts) <= self.problem.vram);
-                let held = if from.ffn.pinned > 0 { self.filled(counts) } else { fits() };
-                let Some(counts) = held else { continue };
-                let bound = self.bound(&counts);
-                if bound < here.0 {
-                    here = (bound, counts);
-                }
-            }
-            if here.1 == from {
-                size /= 2;
-            }
-        }
-        here
-    }
-
     /// The number of layers.
     pub(super) fn n_layer(&self) -> u32 {
         self.attention.len()
+    }
+
+    pub(super) fn n_ffn(&self) -> u32 {
+        self.ffn.len()
     }
 
     pub(super) fn largest_step(&self) -> u32 {
@@ -205,7 +183,6 @@ impl<'a> Lattice<'a> {
         }
         steps.retain(|counts| counts != from);
         let full: Vec<Counts> = steps.iter().filter_map(|counts| self.filled(*counts)).collect();
-        let fits = |counts: &Counts| self.need(counts) <= self.problem.vram;
         let less_attention = |counts: &Counts| Counts {
             attention: counts.attention.with_one_less(self.attention.len()),
             ..*counts
@@ -215,11 +192,11 @@ impl<'a> Lattice<'a> {
             ..less_attention(counts)
         };
         let mut room_made = Vec::new();
-        for counts in steps.iter().filter(|counts| !fits(counts)) {
+        for counts in steps.iter().filter(|counts| !self.fits(counts)) {
             room_made.extend(self.until_it_fits(*counts, less_attention));
             room_made.extend(self.until_it_fits(*counts, fewer_layers));
         }
-        steps.retain(fits);
+        steps.retain(|counts| self.fits(counts));
         steps.extend(full);
         steps.extend(room_made);
     }
@@ -230,7 +207,7 @@ impl<'a> Lattice<'a> {
         mut counts: Counts,
         with_less: impl Fn(&Counts) -> Counts,
     ) -> Option<Counts> {
-        while self.need(&counts) > self.problem.vram {
+        while !self.fits(&counts) {
             let less = with_less(&counts);
             if less == counts {
                 return None;
@@ -251,6 +228,11 @@ impl<'a> Lattice<'a> {
         self.bound.of_totals(&totals, left, changes)
     }
 
+    /// Whether the budget holds a member.
+    pub(super) fn fits(&self, counts: &Counts) -> bool {
+        self.need(counts) <= self.problem.vram
+    }
+
     fn need(&self, counts: &Counts) -> Bytes {
         let output = self.problem.shards.last().expect("the last shard is the output");
         let mut scratch =
@@ -269,7 +251,7 @@ impl<'a> Lattice<'a> {
         self.bound.driver + pinned + shared + output + self.ring(counts) + scratch
     }
 
-    fn ring(&self, counts: &Counts) -> Bytes {
+    pub(super) fn ring(&self, counts: &Counts) -> Bytes {
         let mut slot = self.attention.slot_if(counts.attention).max(self.ffn.slot_if(counts.ffn));
         if counts.output == Placement::Streamed {
             slot = slot.max(self.output_slot);

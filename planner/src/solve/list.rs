@@ -45,7 +45,7 @@ impl List {
         let mut each = Totals::default();
         for &i in &shards {
             pinned.push(*pinned.last().expect("it begins with zero") + bytes(i));
-            each.add(&Totals::of(&prices[i]));
+            each.add(&Totals::of(&problem.shards[i], &prices[i]));
         }
         each.scale(1.0 / shards.len().max(1) as f64);
         let slot = shards.iter().map(|&i| prices[i].streaming().slot).max().unwrap_or_default();

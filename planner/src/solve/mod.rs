@@ -4,8 +4,9 @@
 //! shards and how many FFN shards are pinned and how many of the others are streamed, where the output is, how large
 //! the ring is ([`lattice`]). A coarse grid of this lattice is priced by the timeline in the order of a bound that
 //! costs next to nothing ([`bound`]), until no other member can be better; from the best of several kinds the search goes
-//! on in ever smaller steps, and leaves those behind that stay back. Where layers differ, or there are few of them, single shards are then moved and exchanged
-//! ([`moves`]). All named strategies are tried, too.
+//! on in ever smaller steps, and leaves those behind that stay back ([`climb`]). At the end the members of the lowest
+//! bounds are priced, wherever they are ([`ridge`]). Where layers differ, or there are few of them, single shards are then
+//! moved and exchanged ([`moves`]). All named strategies are tried, too.
 
 mod bound;
 mod climb;
@@ -14,6 +15,7 @@ mod fill;
 mod lattice;
 mod list;
 mod moves;
+mod ridge;
 
 use std::collections::HashMap;
 
