@@ -1,7 +1,5 @@
 //! The plans of an engine: one for each tier, as the engine runs them.
 
-use std::iter;
-
 use rayon::prelude::*;
 
 use crate::error::PlanError;
@@ -69,42 +67,44 @@ impl Answers<'_> {
         plans
     }
 
+    /// The plans around that layout for one token at a time that serves prompts of all sizes best.
     fn best_one_at_a_time(&self) -> Vec<TierPlan> {
-        let of = |i: usize| &self.own[i].plan.layout;
-        let mut base = self.for_prompts_too(of(0).clone());
-        let mut seconds = self.rate(&base);
-        if seconds <= self.at_least() * (1.0 + LITTLE) {
+        let of = |i: usize| self.own[i].plan.layout.clone();
+        let mut base = self.for_prompts_too(of(0));
+        let answer = self.answer(&base);
+        let mut best = self.requests(&base, answer);
+        let least = self.at_least(answer);
+        if best.iter().zip(least).all(|(seconds, least)| *seconds <= least * (1.0 + LITTLE)) {
             return self.around(base);
         }
-        let prompt = of(self.of_prompt()).clone();
-        for other in iter::once(prompt).chain(self.with_room_for_all()) {
-            let of_other = self.rate(&other);
-            if of_other < seconds {
-                (base, seconds) = (other, of_other);
+        for other in (1..self.own.len()).map(of).chain(self.with_room_for_all()) {
+            let answer = self.answer(&other);
+            if are_less(&self.at_least(answer), &best) {
+                let requests = self.requests(&other, answer);
+                if are_less(&requests, &best) {
+                    (base, best) = (other, requests);
+                }
             }
         }
         self.around(base)
     }
 
-    /// Seconds of the prompt, of the answer under `base`, and of the change between them and back.
-    fn rate(&self, base: &Layout) -> f64 {
-        let decode = self.with_problem(self.own[0].tier, |problem| plan_of(problem, base.clone()));
-        let prompt = self.beside(base, &self.own[self.of_prompt()]).1;
-        seconds_of(&decode.predicted, self.workload.n_gen.into()) + prompt
+    /// Seconds of an answer, one token at a time under a layout.
+    fn answer(&self, base: &Layout) -> f64 {
+        let plan = self.with_problem(self.own[0].tier, |problem| plan_of(problem, base.clone()));
+        seconds_of(&plan.predicted, self.workload.n_gen.into())
     }
 
-    /// Seconds if changes took no time.
-    fn at_least(&self) -> f64 {
-        let prompt = &self.own[self.of_prompt()];
-        let passes = self.n_passes(prompt.tier);
-        let answer = seconds_of(&self.own[0].plan.predicted, self.workload.n_gen.into());
-        answer + seconds_of(&prompt.plan.predicted, passes)
+    /// Seconds of prompts of each tier's size, with their answers of `answer` seconds under `base`, and the changes between
+    /// them and back.
+    fn requests(&self, base: &Layout, answer: f64) -> Vec<f64> {
+        self.own[1..].par_iter().map(|own| answer + self.beside(base, own).1).collect()
     }
 
-    /// The plan that a prompt is run with.
-    fn of_prompt(&self) -> usize {
-        let holding = |own: &TierPlan| own.tier.n_tokens() >= self.workload.n_prompt;
-        self.own.iter().position(holding).unwrap_or(self.own.len() - 1)
+    /// The same if changes took no time.
+    fn at_least(&self, answer: f64) -> Vec<f64> {
+        let prompt = |own: &TierPlan| seconds_of(&own.plan.predicted, self.n_passes(own.tier));
+        self.own[1..].iter().map(|own| answer + prompt(own)).collect()
     }
 
     /// Passes of a tier that a prompt takes: only of the largest they are several.
@@ -241,6 +241,11 @@ fn with_problem<T>(
     let pass = workload.pass(tier, workload.n_ctx.div_ceil(2));
     let extras = Extras { ubatches, ..Extras::default() };
     setting.with_problem(pass, Method::Search, extras, look)
+}
+
+/// Whether some times are less than others, each in relation to its counterpart.
+fn are_less(some: &[f64], others: &[f64]) -> bool {
+    some.iter().zip(others).map(|(a, b)| (a / b).ln()).sum::<f64>() < 0.0
 }
 
 /// Seconds of so many passes, before the first of which nothing was copied ahead.

@@ -8,10 +8,12 @@ use planner::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The search is not exhaustive. Of 19,860 random problems 5 became slower with up to twice the memory, the worst by
-/// 0.23 %, and 11 on a machine of which one part was faster, the worst by 1.2 % (`examples/never_slower`). So the cases are
-/// the same each time.
-const SEARCH: f64 = 0.005;
+/// Slower by less than this is rounding.
+///
+/// The search is not exhaustive, so the cases are the same each time: of 19,860 other problems 6 become slower with up to
+/// twice the memory, the worst by 0.23 %, and 8 on a machine of which one part is faster, the worst by 0.92 %
+/// (`examples/never_slower`).
+const ROUNDING: f64 = 1e-9;
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -45,7 +47,7 @@ proptest! {
         if let Some(plan) = parts.solve(&parts.machine, parts.vram) {
             let with_more = parts.solve(&parts.machine, larger).expect("what fits still fits");
             let (before, after) = (plan.predicted.seconds, with_more.predicted.seconds);
-            prop_assert!(after.get() <= before.get() * (1.0 + SEARCH), "{after:?} after {before:?}");
+            prop_assert!(after.get() <= before.get() * (1.0 + ROUNDING), "{after:?} after {before:?}");
         }
     }
 
@@ -56,7 +58,7 @@ proptest! {
         if let Some(plan) = parts.solve(&parts.machine, parts.vram) {
             let on_faster = parts.solve(&machine, parts.vram).expect("what fits still fits");
             let (before, after) = (plan.predicted.seconds, on_faster.predicted.seconds);
-            prop_assert!(after.get() <= before.get() * (1.0 + SEARCH), "{after:?} after {before:?}");
+            prop_assert!(after.get() <= before.get() * (1.0 + ROUNDING), "{after:?} after {before:?}");
         }
     }
 }

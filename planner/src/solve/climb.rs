@@ -21,8 +21,8 @@ const MORE_CLIMBERS: usize = 970;
 /// One of so many of those more takes combined steps at the end.
 const POLISHED: usize = 6;
 
-/// For each of those more, so many members are priced at the end in the order of their bounds.
-const PRICES: usize = 100;
+/// In the order of their bounds so many members are priced at the end, times the square of how many climbers more there are.
+const PRICES: usize = 30;
 
 impl Search<'_> {
     pub(super) fn search_lattice(&mut self, lattice: &Lattice<'_>) {
@@ -128,7 +128,7 @@ impl Search<'_> {
 
     /// Prices those members whose bounds are lowest.
     fn price_lowest(&mut self, lattice: &Lattice<'_>, ridge: &[Lowest]) {
-        let most = PRICES * self.n_more();
+        let most = PRICES * self.n_more().pow(2);
         let is_new = |counts: &Counts| !self.least.contains_key(counts);
         let mut lowest =
             ridge.iter().map(|lowest| lowest.member).filter(|(_, counts)| is_new(counts));
