@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! baton profile --device sim --sim vram=2GiB,pcie=0.3GB/s,threads=1 -j1 --isa scalar -o sim.toml
-//! cargo run --release -p benches --example placements -- sim.toml MODEL.gguf 10,25,50,80 64,512 33 20 > results.csv
+//! cargo run --release -p benches --example placements -- sim.toml MODEL.gguf 10,25,50,80 64,512 33 20 3 > results.csv
 //! ```
-//! Budgets are percent of the model's file, prompts and answers are in tokens. The CPU computes with its plain kernels and
+//! Budgets are percent of the model's file, prompts and answers are in tokens; 20 drawn plans are measured besides. Each of
+//! the 3 rounds measures an answer under every plan, so that a machine that slows down does so for all of them. The CPU computes with its plain kernels and
 //! the GPU with the best ones, on a thread each, so that the two and the link stand to each other as in a PC, only slower.
 
 mod drawn;
@@ -13,7 +14,6 @@ mod drawn;
 use std::env;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, SimOptions, SimulatedGpu};
@@ -23,20 +23,16 @@ use engine_core::trace::Account;
 use engine_core::{Engine, EngineError, EngineOptions, Placing, Plans};
 use planner::{Bytes, MachineProfile, Method, Strategy, Workload};
 
-/// An answer is measured so many times, unless that takes too long.
-const ROUNDS: usize = 3;
-const LONG: Duration = Duration::from_secs(4);
-
 fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
-    let [machine, model, budgets, prompts, n_gen, n_drawn] = &args[..] else {
+    let [machine, model, budgets, prompts, n_gen, n_drawn, n_rounds] = &args[..] else {
         bail!(
-            "give a profile, a model, budgets, prompts, tokens of an answer, and how many drawn plans"
+            "give a profile, a model, budgets, prompts, tokens of an answer, and how many drawn plans and rounds"
         )
     };
     let machine = MachineProfile::from_toml(&std::fs::read_to_string(machine)?)?;
-    let (n_gen, n_drawn) = (n_gen.parse()?, n_drawn.parse()?);
-    let bench = Bench { machine, model: model.into(), n_gen, n_drawn };
+    let (n_gen, n_drawn, n_rounds) = (n_gen.parse()?, n_drawn.parse()?, n_rounds.parse()?);
+    let bench = Bench { machine, model: model.into(), n_gen, n_drawn, n_rounds };
     let size = std::fs::metadata(model)?.len();
     println!(
         "model,vram_mib,n_prompt,n_gen,plan,ttft_s,predicted_ttft_s,tps,predicted_tps,cpu_s,gpu_s,hidden_s,exposed_s"
@@ -60,6 +56,8 @@ struct Bench {
     n_gen: u32,
     /// Plans drawn by chance to measure.
     n_drawn: usize,
+    /// Answers measured under each plan.
+    n_rounds: usize,
 }
 
 impl Bench {
@@ -69,12 +67,20 @@ impl Bench {
         let named = named.map(|method| (name(method).to_owned(), Plans::By(method)));
         let drawn = drawn::best(self, vram, n_prompt)?.into_iter().enumerate();
         let drawn = drawn.map(|(i, plan)| (format!("drawn-{}", i + 1), Plans::Saved(plan)));
-        for (name, plans) in named.chain(drawn) {
-            match self.measure(vram, n_prompt, plans) {
-                Ok(measured) => self.print(vram, n_prompt, &name, &measured),
-                // This strategy has no plan within the budget.
-                Err(error) if matches!(error.downcast_ref(), Some(EngineError::Plan(_))) => {}
-                Err(error) => return Err(error),
+        let mut all: Vec<_> = named.chain(drawn).map(|plans| (plans, Vec::new())).collect();
+        for _ in 0..self.n_rounds {
+            for ((_, plans), rounds) in &mut all {
+                match self.measure(vram, n_prompt, plans.clone()) {
+                    Ok(measured) => rounds.push(measured),
+                    // This strategy has no plan within the budget.
+                    Err(error) if matches!(error.downcast_ref(), Some(EngineError::Plan(_))) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        for ((name, _), rounds) in all {
+            if !rounds.is_empty() {
+                self.print(vram, n_prompt, &name, &Measured::middle(rounds));
             }
         }
         Ok(())
@@ -107,12 +113,7 @@ impl Bench {
     fn measure(&self, vram: Bytes, n_prompt: u32, plans: Plans) -> Result<Measured> {
         let mut engine = self.load(vram, n_prompt, plans)?;
         answer(&mut engine, 2, 2)?;
-        let start = Instant::now();
-        let mut rounds = Vec::new();
-        while rounds.is_empty() || (rounds.len() < ROUNDS && start.elapsed() < LONG) {
-            rounds.push(self.round(&mut engine, n_prompt)?);
-        }
-        Ok(Measured::middle(rounds))
+        self.round(&mut engine, n_prompt)
     }
 
     fn round(&self, engine: &mut Engine, n_prompt: u32) -> Result<Measured> {
