@@ -95,8 +95,8 @@ impl Answers<'_> {
         seconds_of(&plan.predicted, self.workload.n_gen.into())
     }
 
-    /// Seconds of prompts of each tier's size, with their answers of `answer` seconds under `base`, and the changes between
-    /// them and back.
+    /// Seconds of prompts of each tier's size, with their answers of `answer` seconds under `base`, and the changes
+    /// between them and back.
     fn requests(&self, base: &Layout, answer: f64) -> Vec<f64> {
         self.own[1..].par_iter().map(|own| answer + self.beside(base, own).1).collect()
     }

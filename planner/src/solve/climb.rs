@@ -1,6 +1,6 @@
 //! The search in the lattice: the grid in the order of its bounds, from the best of several kinds on in ever smaller
-//! steps, and then whatever else could be better. The fewer shards a model has, and so the less a price costs, the more it
-//! tries.
+//! steps, and then what else could be better. The fewer shards a model has, and so the less a price costs, the more is
+//! tried.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,7 +21,8 @@ const MORE_CLIMBERS: usize = 970;
 /// One of so many of those more takes combined steps at the end.
 const POLISHED: usize = 6;
 
-/// In the order of their bounds so many members are priced at the end, times the square of how many climbers more there are.
+/// So many members are priced at the end in the order of their bounds, times the square of how many climbers more there
+/// are.
 const PRICES: usize = 30;
 
 impl Search<'_> {

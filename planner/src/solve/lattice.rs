@@ -173,8 +173,8 @@ impl<'a> Lattice<'a> {
         steps
     }
 
-    /// Makes members of counts: with slots where there are streams, and with what the budget holds: as they are, with as much
-    /// FFN pinned, or with less of all.
+    /// Makes members of counts: with slots where there are streams, and with what the budget holds: as they are, with as
+    /// much FFN pinned, or with less of all.
     fn complete(&self, from: &Counts, steps: &mut Vec<Counts>) {
         let streams = |counts: &Counts| self.ring(counts) > Bytes::ZERO;
         for counts in steps.iter_mut() {

@@ -3,10 +3,10 @@
 //! Layers of a model are mostly alike, so the search is over counts and not over 2ⁿ placements: how many attention
 //! shards and how many FFN shards are pinned and how many of the others are streamed, where the output is, how large
 //! the ring is ([`lattice`]). A coarse grid of this lattice is priced by the timeline in the order of a bound that
-//! costs next to nothing ([`bound`]), until no other member can be better; from the best of several kinds the search goes
-//! on in ever smaller steps, and leaves those behind that stay back ([`climb`]). At the end the members of the lowest
-//! bounds are priced, wherever they are ([`ridge`]). Where layers differ, or there are few of them, single shards are then
-//! moved and exchanged ([`moves`]). All named strategies are tried, too.
+//! costs next to nothing ([`bound`]), until no other member can be better; from the best of several kinds the search
+//! goes on in ever smaller steps, and leaves those behind that stay back ([`climb`]). At the end, but for the largest
+//! models, the members of the lowest bounds are priced, wherever they are ([`ridge`]). Where layers differ, or there are
+//! few of them, single shards are then moved and exchanged ([`moves`]). All named strategies are tried, too.
 
 mod bound;
 mod climb;

@@ -1,9 +1,9 @@
 //! Members of the lattice in the order of their bounds.
 //!
-//! On a path only the number of streamed shards of one list changes, and the bound has one lowest member, which is found by
-//! walking downhill. The lowest members of many paths are the ridge; all members on them whose bound is below a limit lie
-//! around it. A linear program of as few constraints as memory, copies and computing has its optimum where most counts are
-//! zero. So on the paths either attention is in two of the three places at most, or FFN is.
+//! On a path only the number of streamed shards of one list changes, and the bound has one lowest member, which is found
+//! by walking downhill. The lowest members of many paths are the ridge; all members on them whose bound is below a limit
+//! lie around it. A linear program of as few constraints as memory, copies and computing has its optimum where most
+//! counts are zero. So on the paths either attention is in two of the three places at most, or FFN is.
 
 use super::counts::{Counts, Part};
 use super::lattice::Lattice;
@@ -97,8 +97,8 @@ impl Lattice<'_> {
         }
     }
 
-    /// The lowest member of a path of those with streams, walking downhill. What a ring takes sets them apart from the one
-    /// without.
+    /// The lowest member of a path of those with streams, walking downhill. What a ring takes sets them apart from the
+    /// one without.
     fn lowest(&self, path: Path, near: u32) -> Option<Lowest> {
         let at = |streamed| Some((streamed, self.on(path, streamed)?));
         let mut here = at(near.min(self.longest(path))).or_else(|| at(1))?;
