@@ -60,6 +60,13 @@ struct Answers<'a> {
     h2d: BytesPerSec,
 }
 
+/// Plans around a layout for one token at a time.
+struct Around {
+    plans: Vec<TierPlan>,
+    /// Seconds of prompts of the size of each tier but the first, with their answers and the changes between them.
+    seconds: Vec<f64>,
+}
+
 impl Answers<'_> {
     fn best(&self) -> Vec<TierPlan> {
         let mut plans = self.best_one_at_a_time();
@@ -67,26 +74,25 @@ impl Answers<'_> {
         plans
     }
 
-    /// The plans around that layout for one token at a time that serves prompts of all sizes best.
+    /// Plans for that layout for one token at a time that serves prompts of all sizes best, and beside it.
     fn best_one_at_a_time(&self) -> Vec<TierPlan> {
         let of = |i: usize| self.own[i].plan.layout.clone();
-        let mut base = self.for_prompts_too(of(0));
-        let answer = self.answer(&base);
-        let mut best = self.requests(&base, answer);
-        let least = self.at_least(answer);
-        if best.iter().zip(least).all(|(seconds, least)| *seconds <= least * (1.0 + LITTLE)) {
-            return self.around(base);
+        let first = self.for_prompts_too(of(0));
+        let least = self.at_least(self.answer(&first));
+        let mut best = self.around(first);
+        if best.seconds.iter().zip(least).all(|(seconds, least)| *seconds <= least * (1.0 + LITTLE))
+        {
+            return best.plans;
         }
         for other in (1..self.own.len()).map(of).chain(self.with_room_for_all()) {
-            let answer = self.answer(&other);
-            if are_less(&self.at_least(answer), &best) {
-                let requests = self.requests(&other, answer);
-                if are_less(&requests, &best) {
-                    (base, best) = (other, requests);
+            if are_less(&self.at_least(self.answer(&other)), &best.seconds) {
+                let around = self.around(other);
+                if are_less(&around.seconds, &best.seconds) {
+                    best = around;
                 }
             }
         }
-        self.around(base)
+        best.plans
     }
 
     /// Seconds of an answer, one token at a time under a layout.
@@ -95,13 +101,7 @@ impl Answers<'_> {
         seconds_of(&plan.predicted, self.workload.n_gen.into())
     }
 
-    /// Seconds of prompts of each tier's size, with their answers of `answer` seconds under `base`, and the changes
-    /// between them and back.
-    fn requests(&self, base: &Layout, answer: f64) -> Vec<f64> {
-        self.own[1..].par_iter().map(|own| answer + self.beside(base, own).1).collect()
-    }
-
-    /// The same if changes took no time.
+    /// Seconds of prompts of each tier's size, with their answers of `answer` seconds, if changes took no time.
     fn at_least(&self, answer: f64) -> Vec<f64> {
         let prompt = |own: &TierPlan| seconds_of(&own.plan.predicted, self.n_passes(own.tier));
         self.own[1..].iter().map(|own| answer + prompt(own)).collect()
@@ -156,12 +156,16 @@ impl Answers<'_> {
     }
 
     /// Plans for a layout of one token at a time: that, and for each other tier what is best beside it.
-    fn around(&self, base: Layout) -> Vec<TierPlan> {
+    fn around(&self, base: Layout) -> Around {
         let (first, others) = (&self.own[0], &self.own[1..]);
-        let beside: Vec<TierPlan> =
-            others.par_iter().map(|own| self.beside(&base, own).0).collect();
+        let answer = self.answer(&base);
+        let beside: Vec<(TierPlan, f64)> =
+            others.par_iter().map(|own| self.beside(&base, own)).collect();
+        let seconds = beside.iter().map(|(_, prompt)| answer + prompt).collect();
         let plan = self.with_problem(first.tier, |problem| plan_of(problem, base));
-        [TierPlan { plan, ..*first }].into_iter().chain(beside).collect()
+        let mut plans = vec![TierPlan { plan, ..*first }];
+        plans.extend(beside.into_iter().map(|(plan, _)| plan));
+        Around { plans, seconds }
     }
 
     /// The best plan for passes of a tier between passes under `base`, with the seconds of these passes, of the change
