@@ -78,14 +78,15 @@ impl Answers<'_> {
     fn best_one_at_a_time(&self) -> Vec<TierPlan> {
         let of = |i: usize| self.own[i].plan.layout.clone();
         let first = self.for_prompts_too(of(0));
-        let least = self.at_least(self.answer(&first));
         let mut best = self.around(first);
+        let least = self.at_least(self.answer(&best.plans[0].plan.predicted));
         if best.seconds.iter().zip(least).all(|(seconds, least)| *seconds <= least * (1.0 + LITTLE))
         {
             return best.plans;
         }
         for other in (1..self.own.len()).map(of).chain(self.with_room_for_all()) {
-            if are_less(&self.at_least(self.answer(&other)), &best.seconds) {
+            let alone = self.with_problem(self.own[0].tier, |problem| predict(problem, &other));
+            if are_less(&self.at_least(self.answer(&alone)), &best.seconds) {
                 let around = self.around(other);
                 if are_less(&around.seconds, &best.seconds) {
                     best = around;
@@ -95,10 +96,9 @@ impl Answers<'_> {
         best.plans
     }
 
-    /// Seconds of an answer, one token at a time under a layout.
-    fn answer(&self, base: &Layout) -> f64 {
-        let plan = self.with_problem(self.own[0].tier, |problem| plan_of(problem, base.clone()));
-        seconds_of(&plan.predicted, self.workload.n_gen.into())
+    /// Seconds of an answer of such passes of one token.
+    fn answer(&self, pass: &Prediction) -> f64 {
+        seconds_of(pass, self.workload.n_gen.into())
     }
 
     /// Seconds of prompts of each tier's size, with their answers of `answer` seconds, if changes took no time.
@@ -158,11 +158,11 @@ impl Answers<'_> {
     /// Plans for a layout of one token at a time: that, and for each other tier what is best beside it.
     fn around(&self, base: Layout) -> Around {
         let (first, others) = (&self.own[0], &self.own[1..]);
-        let answer = self.answer(&base);
         let beside: Vec<(TierPlan, f64)> =
             others.par_iter().map(|own| self.beside(&base, own)).collect();
-        let seconds = beside.iter().map(|(_, prompt)| answer + prompt).collect();
         let plan = self.with_problem(first.tier, |problem| plan_of(problem, base));
+        let answer = self.answer(&plan.predicted);
+        let seconds = beside.iter().map(|(_, prompt)| answer + prompt).collect();
         let mut plans = vec![TierPlan { plan, ..*first }];
         plans.extend(beside.into_iter().map(|(plan, _)| plan));
         Around { plans, seconds }

@@ -5,9 +5,10 @@
 //! baton profile --device sim --sim vram=2GiB,pcie=0.3GB/s,threads=1 -j1 --isa scalar -o sim.toml
 //! cargo run --release -p benches --example placements -- sim.toml MODEL.gguf 10,25,50,80 64,512 33 20 3 > results.csv
 //! ```
-//! Budgets are percent of the model's file, prompts and answers are in tokens; 20 drawn plans are measured besides. Each of
-//! the 3 rounds measures an answer under every plan, so that a machine that slows down does so for all of them. The CPU computes with its plain kernels and
-//! the GPU with the best ones, on a thread each, so that the two and the link stand to each other as in a PC, only slower.
+//! Budgets are percent of the model's file, prompts and answers are in tokens; 20 drawn plans are measured besides. Each
+//! of the 3 rounds measures an answer under every plan, so that a machine that slows down does so for all of them. The
+//! CPU computes with its plain kernels and the GPU with the best ones, on a thread each, so that the two and the link
+//! stand to each other as in a PC, only slower.
 
 mod drawn;
 
