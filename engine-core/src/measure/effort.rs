@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use planner::{AttentionShape, Bytes, Format};
 
+use super::{light, pass};
+
 /// What to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effort {
     /// About how long everything together may take.
     pub time: Duration,
-    /// How long one figure may take at most, unless so few measurements take longer that no fewer will do.
+    /// How long one figure may take at most in each round, unless a single measurement takes longer.
     pub figure: Duration,
     /// Memory that weights and KV cells are taken from, one part after the other: far more than any cache holds.
     pub pool: Bytes,
@@ -108,6 +110,6 @@ impl Effort {
         let products = self.products.len() * self.product_tokens.len();
         let experts = self.experts.len() * self.expert_tokens.len();
         let attention = self.heads.len() * self.attention_points().count();
-        2 + n_formats * (products + experts) + attention
+        light::N_FIGURES + pass::N_FIGURES + n_formats * (products + experts) + attention
     }
 }

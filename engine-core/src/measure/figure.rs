@@ -66,11 +66,11 @@ impl fmt::Display for Figure {
     }
 }
 
-/// A figure whose measurements lie far apart.
+/// A figure whose fastest rounds of measurements lie far apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Noisy {
     /// Which one.
     pub figure: Figure,
-    /// Half the range of the middle half of the measurements, as a share of their median.
+    /// Half the way from the fastest round to the next, as a share of the fastest.
     pub spread: f64,
 }

@@ -10,6 +10,9 @@ use crate::backend::Res;
 use crate::op::{Activation, Add, Glu, Op, RmsNorm, Rope, RopePairs, ScatterRows, View};
 use crate::weights::DType;
 
+/// Figures that are measured here.
+pub(super) const N_FIGURES: usize = 2;
+
 /// Tokens of a decode pass and of a prefill pass, between which the line is drawn.
 const FEW: u32 = 1;
 const MANY: u32 = 512;

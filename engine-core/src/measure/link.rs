@@ -12,7 +12,7 @@ use super::error::MeasureError;
 use super::figure::Figure;
 use super::light::norm;
 use super::pool;
-use super::stopwatch::{Sample, Stopwatch, rounded};
+use super::stopwatch::{Stopwatch, median, rounded};
 use crate::backend::{Backend, HostRegion, HostSlice, Res};
 use crate::op::{MatMul, Op, View};
 use crate::weights::DType;
@@ -160,7 +160,7 @@ impl Beside<'_, '_> {
 
     /// The rate at which the CPU read meanwhile.
     fn cpu_rate(&mut self) -> f64 {
-        Sample::of(&mut self.rates).seconds
+        median(&mut self.rates)
     }
 }
 

@@ -12,6 +12,9 @@ use super::stopwatch::Stopwatch;
 use crate::sampler::{Sampler, Sampling};
 use crate::weights::DType;
 
+/// Figures that are measured here.
+pub(super) const N_FIGURES: usize = 1;
+
 /// Tokens of a typical vocabulary: between the 32 Ki of Llama 2 and the 152 Ki of Qwen.
 const N_VOCAB: u32 = 1 << 16;
 

@@ -11,7 +11,7 @@ use super::figure::Noisy;
 use super::kernels::{self, DeviceTimes, formats};
 use super::link::{self, LinkTimes};
 use super::pool;
-use super::stopwatch::{Stopwatch, Watcher, rounded};
+use super::stopwatch::{ROUNDS, Stopwatch, Watcher, rounded};
 use crate::backend::Backend;
 
 /// The devices of a machine.
@@ -69,22 +69,35 @@ pub fn measure(
     let mut watch = Stopwatch::start(effort, n_cpu + n_gpu, watcher);
     let region = pool::weights(effort.pool);
 
-    watch.begin_part(n_cpu);
-    let DeviceTimes { kernels, pass } =
-        kernels::measure(cpu, &region, &mut watch, effort, &cpu_formats)?;
-    let mut dram = fastest_read(&kernels.products);
-    let gpu = match (&mut gpu, vram, gpu_formats) {
-        (Some(gpu), Some(vram), Some(formats)) => {
-            watch.begin_part(n_gpu);
-            let times = kernels::measure(*gpu, &region, &mut watch, effort, &formats)?;
-            let LinkTimes { link, dram: together } = link::measure(cpu, *gpu, &region, &mut watch)?;
-            dram = BytesPerSec::new(dram.get().max(together.get()));
+    let mut round = || -> Result<Round, MeasureError> {
+        watch.begin_round();
+        watch.begin_part(n_cpu);
+        let of_cpu = kernels::measure(cpu, &region, &mut watch, effort, &cpu_formats)?;
+        let (Some(gpu), Some(formats)) = (&mut gpu, &gpu_formats) else {
+            return Ok(Round { cpu: of_cpu, gpu: None });
+        };
+        watch.begin_part(n_gpu);
+        let of_gpu = kernels::measure(*gpu, &region, &mut watch, effort, formats)?;
+        let of_link = link::measure(cpu, *gpu, &region, &mut watch)?;
+        Ok(Round { cpu: of_cpu, gpu: Some((of_gpu, of_link)) })
+    };
+    let mut rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, _>>()?;
+    let together = rounds.iter().filter_map(|round| Some(round.gpu.as_ref()?.1.dram.get()));
+    let together = together.fold(0.0, f64::max);
+    // Its figures are what all rounds come to.
+    let last = rounds.pop().expect("there is more than one round");
+    let DeviceTimes { kernels, pass } = last.cpu;
+    let alone = fastest_read(&kernels.products);
+    let dram = BytesPerSec::new(alone.get().max(together));
+    let gpu = match (gpu, vram, last.gpu) {
+        (Some(gpu), Some(vram), Some((DeviceTimes { kernels, .. }, LinkTimes { link, .. }))) => {
+            let driver = vram.total.saturating_sub(vram.free);
             Some(GpuProfile {
                 name: gpu.name().to_owned(),
                 vram: vram.total,
-                driver: vram.total.saturating_sub(vram.free),
+                driver,
                 link,
-                kernels: times.kernels,
+                kernels,
             })
         }
         _ => None,
@@ -100,6 +113,12 @@ pub fn measure(
     };
     profile.check()?;
     Ok(Measured { profile, noisy: watch.into_noisy() })
+}
+
+/// What a round found out.
+struct Round {
+    cpu: DeviceTimes,
+    gpu: Option<(DeviceTimes, LinkTimes)>,
 }
 
 /// The highest rate at which one token read weights: what memory gives at least.

@@ -1,4 +1,4 @@
-//! Repeats a measurement until its figure is steady or its share of the time is spent.
+//! Repeats a measurement until its figure is steady or its share of the time is spent, and all of that in rounds.
 
 use std::time::{Duration, Instant};
 
@@ -10,23 +10,24 @@ use super::figure::{Figure, Noisy};
 use crate::backend::Res;
 use crate::cancel::Cancel;
 
+/// Times that everything is measured, one round after the other. Other work on the machine only ever slows it down, for
+/// seconds at a time, so the fastest round is the truest.
+pub(super) const ROUNDS: usize = 3;
 /// Measurements after which a figure may count as steady.
 const ENOUGH: usize = 7;
-/// The fewest measurements of a figure that takes more than its share of the time.
-const FEWEST: usize = 2;
 /// Spread of a steady figure.
 const STEADY: f64 = 0.01;
 /// Spread above which a figure is reported as noisy.
 const NOISY: f64 = 0.1;
-/// A figure that is expected to take more than so many times its share of the time that is left is left out.
+/// A figure of which one measurement is expected to take more than so many times its share of the time is left out.
 const MOST_SHARES: f64 = 8.0;
 
 /// How far measuring has got.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// Figures that are done.
+    /// Figures that are done, each counted once in each round.
     pub done: usize,
-    /// Figures in all.
+    /// Figures in all, likewise.
     pub total: usize,
     /// The one that comes next.
     pub next: Figure,
@@ -48,29 +49,43 @@ pub(super) struct Stopwatch<'a> {
     /// When the time of the part under way is spent, and how many figures are done then.
     deadline: Instant,
     part: usize,
-    /// The longest time for one figure.
+    /// The longest time for one figure in a round.
     figure: Duration,
     done: usize,
     total: usize,
-    noisy: Vec<Noisy>,
+    /// Figures in their order, which is the same in all rounds.
+    figures: Vec<Option<Rounds>>,
+    /// Where the next figure stands in that order.
+    place: usize,
+}
+
+/// A figure's medians, one of each round.
+struct Rounds {
+    figure: Figure,
+    medians: Vec<f64>,
 }
 
 /// The outcome of several measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sample {
-    /// Their median.
+    /// The median of those of the fastest round.
     pub(super) seconds: f64,
-    /// Half the range of their middle half, as a share of the median.
+    /// Half the way to the next round, as a share of the seconds.
     pub(super) spread: f64,
 }
 
 impl<'a> Stopwatch<'a> {
-    /// A watch for `total` figures within the time of `effort`.
-    pub(super) fn start(effort: &Effort, total: usize, watcher: Watcher<'a>) -> Stopwatch<'a> {
+    /// A watch for [`ROUNDS`] rounds of `n` figures within the time of `effort`.
+    pub(super) fn start(effort: &Effort, n: usize, watcher: Watcher<'a>) -> Stopwatch<'a> {
         let end = Instant::now() + effort.time;
-        let figure = effort.figure;
-        let (deadline, part, noisy) = (end, total, Vec::new());
-        Stopwatch { watcher, end, deadline, part, figure, done: 0, total, noisy }
+        let (figure, total) = (effort.figure, n * ROUNDS);
+        let (deadline, part, figures) = (end, total, Vec::with_capacity(n));
+        Stopwatch { watcher, end, deadline, part, figure, done: 0, total, figures, place: 0 }
+    }
+
+    /// Starts the figures over.
+    pub(super) fn begin_round(&mut self) {
+        self.place = 0;
     }
 
     /// Gives the next `n` figures their share of the time that is left, so that a slow device leaves some to the others.
@@ -82,9 +97,12 @@ impl<'a> Stopwatch<'a> {
         self.part = self.done + n;
     }
 
-    /// Whether there is time for a measurement that is expected to take so many seconds.
+    /// Whether there is time for a measurement that is expected to take so many seconds. The first round decides for all.
     pub(super) fn allows(&self, seconds: f64) -> bool {
-        seconds * FEWEST as f64 <= MOST_SHARES * self.share() && self.left() > 0.0
+        match self.figures.get(self.place) {
+            Some(seen) => seen.is_some(),
+            None => seconds <= MOST_SHARES * self.share() && self.left() > 0.0,
+        }
     }
 
     /// Seconds that each figure of the part under way has, if they share evenly what is left.
@@ -94,10 +112,24 @@ impl<'a> Stopwatch<'a> {
 
     /// Counts a figure as done that there is no time for.
     pub(super) fn skip(&mut self) {
-        self.done += 1;
+        self.count(None);
     }
 
-    /// Repeats `run`, which gives the seconds of one measurement.
+    /// Counts the next figure as done. Gives what is known of it.
+    fn count(&mut self, measured: Option<(Figure, f64)>) -> Option<Sample> {
+        if self.place == self.figures.len() {
+            self.figures.push(measured.map(|(figure, _)| Rounds { figure, medians: Vec::new() }));
+        }
+        let rounds = self.figures[self.place].as_mut();
+        self.place += 1;
+        self.done += 1;
+        let (rounds, (figure, median)) = rounds.zip(measured)?;
+        assert_eq!(rounds.figure, figure, "rounds measure the same");
+        rounds.medians.push(median);
+        Some(rounds.sample())
+    }
+
+    /// Repeats `run`, which gives the seconds of one measurement. Gives what this round and those before come to.
     ///
     /// # Errors
     /// Those of `run`, and a wish to stop.
@@ -117,22 +149,20 @@ impl<'a> Stopwatch<'a> {
             }
             times.push(run()?);
             let spent = start.elapsed().as_secs_f64() >= share;
-            let steady = times.len() >= ENOUGH && Sample::of(&mut times).spread <= STEADY;
-            if steady || spent && times.len() >= FEWEST {
+            if spent || times.len() >= ENOUGH && steady(&mut times) {
                 break;
             }
         }
-        let sample = Sample::of(&mut times);
-        if sample.spread > NOISY {
-            self.noisy.push(Noisy { figure, spread: sample.spread });
-        }
-        self.done += 1;
-        Ok(sample)
+        let sample = self.count(Some((figure, median(&mut times))));
+        Ok(sample.expect("the first round measured it, too"))
     }
 
     /// The figures whose measurements lie far apart.
     pub(super) fn into_noisy(self) -> Vec<Noisy> {
-        self.noisy
+        let noisy =
+            |rounds: Rounds| Noisy { figure: rounds.figure, spread: rounds.sample().spread };
+        let all = self.figures.into_iter().flatten().map(noisy);
+        all.filter(|noisy| noisy.spread > NOISY).collect()
     }
 
     fn left(&self) -> f64 {
@@ -140,20 +170,37 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-impl Sample {
-    /// Sorts `times`, which must not be empty.
-    pub(super) fn of(times: &mut [f64]) -> Sample {
-        times.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = share * (times.len() - 1) as f64;
-            let (low, high) = (times[place.floor() as usize], times[place.ceil() as usize]);
-            low + (high - low) * place.fract()
-        };
-        let seconds = at(0.5);
-        Sample { seconds, spread: (at(0.75) - at(0.25)) / 2.0 / seconds }
+impl Rounds {
+    fn sample(&self) -> Sample {
+        let mut medians = self.medians.clone();
+        medians.sort_unstable_by(f64::total_cmp);
+        let seconds = medians[0];
+        let next = medians.get(1).unwrap_or(&seconds);
+        Sample { seconds, spread: (next - seconds) / 2.0 / seconds }
     }
+}
 
-    /// The median, to as many digits as mean anything.
+/// Whether half the range of the middle half of `times` is a small share of their median. Sorts them.
+fn steady(times: &mut [f64]) -> bool {
+    let middle = median(times);
+    let range = quantile(times, 0.75) - quantile(times, 0.25);
+    range / 2.0 <= STEADY * middle
+}
+
+/// Sorts `times`, which must not be empty.
+pub(super) fn median(times: &mut [f64]) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    quantile(times, 0.5)
+}
+
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    low + (high - low) * place.fract()
+}
+
+impl Sample {
+    /// The seconds, to as many digits as mean anything.
     pub(super) fn time(self) -> Seconds {
         Seconds::new(rounded(self.seconds))
     }
@@ -181,12 +228,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_a_median_with_its_spread() {
-        let sample = Sample::of(&mut [5.0, 1.0, 2.0, 4.0, 3.0]);
-        assert_eq!(sample, Sample { seconds: 3.0, spread: 1.0 / 3.0 });
-        assert_eq!(Sample::of(&mut [2.0]), Sample { seconds: 2.0, spread: 0.0 });
-        assert_eq!(sample.less(1.0, 4.0).seconds, 0.5);
-        assert_eq!((sample.time(), sample.spread()), (Seconds::new(3.0), Some(0.3333)));
+    fn a_median_lies_between() {
+        assert_eq!(median(&mut [5.0, 1.0, 2.0, 4.0, 3.0]), 3.0);
+        assert_eq!(median(&mut [2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0]), 2.5);
+    }
+
+    #[test]
+    fn a_part_of_a_sample_keeps_its_spread() {
+        let sample = Sample { seconds: 3.0, spread: 1.0 / 3.0 }.less(1.0, 4.0);
+        assert_eq!((sample.time(), sample.spread()), (Seconds::new(0.5), Some(0.3333)));
     }
 
     fn watch<'a>(time: Duration, on_progress: &'a mut dyn FnMut(Progress)) -> Stopwatch<'a> {
@@ -206,19 +257,35 @@ mod tests {
         let sample = watch.measure(Figure::Pass, run).expect("no failure");
         assert_eq!(sample, Sample { seconds: 2.0, spread: 0.0 });
         assert!(watch.into_noisy().is_empty());
-        assert_eq!((runs, &seen[..]), (ENOUGH, &[(0, 2)][..]));
+        assert_eq!((runs, &seen[..]), (ENOUGH, &[(0, 2 * ROUNDS)][..]));
     }
 
     #[test]
-    fn a_noisy_figure_ends_with_its_time_and_is_told() {
+    fn the_fastest_round_counts_and_the_next_tells_the_noise() {
         let mut on_progress = |_| ();
         let mut watch = watch(Duration::ZERO, &mut on_progress);
-        let mut times = [1.0, 2.0].into_iter();
-        watch.measure(Figure::Pass, || Ok(times.next().expect("two runs"))).expect("no failure");
-        assert!(!watch.allows(1e-6));
+        let mut sample = None;
+        for (quiet, disturbed) in [(1.0, 4.0), (1.1, 2.0), (1.3, 3.0)] {
+            watch.begin_round();
+            watch.measure(Figure::Pass, || Ok(quiet)).expect("no failure");
+            sample = Some(watch.measure(Figure::Pass, || Ok(disturbed)).expect("no failure"));
+        }
+        assert_eq!(sample, Some(Sample { seconds: 2.0, spread: 0.25 }));
         let noisy = watch.into_noisy();
-        assert_eq!(noisy.len(), 1);
-        assert!((noisy[0].spread - 1.0 / 6.0).abs() < 1e-9);
+        assert_eq!(noisy.iter().map(|noisy| noisy.spread).collect::<Vec<_>>(), [0.25]);
+    }
+
+    #[test]
+    fn the_first_round_decides_what_is_left_out() {
+        let mut on_progress = |_| ();
+        let mut watch = watch(Duration::from_secs(3600), &mut on_progress);
+        assert!(watch.allows(1.0) && !watch.allows(1e9));
+        watch.skip();
+        watch.measure(Figure::Pass, || Ok(2.0)).expect("no failure");
+        watch.begin_round();
+        assert!(!watch.allows(1e-6));
+        watch.skip();
+        assert!(watch.allows(1e9));
     }
 
     #[test]
@@ -226,9 +293,9 @@ mod tests {
         let mut on_progress = |_| ();
         let mut watch = watch(Duration::from_secs(3600), &mut on_progress);
         watch.begin_part(1);
-        assert!((1799.0..=1800.0).contains(&watch.left()));
+        assert!((599.0..=600.0).contains(&watch.left()));
         watch.skip();
-        watch.begin_part(1);
+        watch.begin_part(5);
         assert!((3599.0..=3600.0).contains(&watch.left()));
     }
 
