@@ -25,11 +25,16 @@ CONTEXT = 8192
 BLOCK, BLOCK_BYTES = 32, 18
 
 
-def q4_0(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Random blocks whose values have a spread of about 1/sqrt(columns): activations keep their size."""
+def q4_0(rng: np.random.Generator, *shape: int, gain: float = 1.0) -> np.ndarray:
+    """Random blocks whose values have a spread of about gain / sqrt(columns).
+
+    Of the values -8 to 7 the first is left out, so that the mean is zero: one of -0.5 is a part that all tokens have in
+    common.
+    """
     n_blocks = int(np.prod(shape)) // BLOCK
-    blocks = rng.integers(0, 256, size=(n_blocks, BLOCK_BYTES), dtype=np.uint8)
-    scale = np.float16(1.0 / (4.6 * np.sqrt(shape[-1])))
+    low, high = rng.integers(1, 16, size=(2, n_blocks, BLOCK_BYTES), dtype=np.uint8)
+    blocks = low | high << 4
+    scale = np.float16(gain / (4.3 * np.sqrt(shape[-1])))
     blocks[:, :2] = np.frombuffer(scale.tobytes(), dtype=np.uint8)
     return blocks.reshape(*shape[:-1], shape[-1] // BLOCK * BLOCK_BYTES)
 
@@ -69,18 +74,24 @@ def add_metadata(writer: gguf.GGUFWriter, shape: dict) -> None:
 
 
 def add_tensors(writer: gguf.GGUFWriter, shape: dict, n_vocab: int) -> None:
-    """Writes the weights, layer by layer."""
+    """Writes the weights, layer by layer.
+
+    Tokens begin with a spread of 1, and all layers together add about as much, so that tokens stay as different as in a
+    trained model: where they become alike, all choose the same experts.
+    """
     rng = np.random.default_rng(1)
     n_embd, n_ff, head_dim = shape["n_embd"], shape["n_ff"], shape["head_dim"]
     width, kv_width = shape["n_head"] * head_dim, shape["n_kv_head"] * head_dim
 
-    def matrix(name: str, *dims: int) -> None:
-        writer.add_tensor(name, q4_0(rng, *dims), raw_dtype=gguf.GGMLQuantizationType.Q4_0)
+    each = 1 / np.sqrt(2 * shape["n_layer"])
+
+    def matrix(name: str, *dims: int, gain: float = 1.0) -> None:
+        writer.add_tensor(name, q4_0(rng, *dims, gain=gain), raw_dtype=gguf.GGMLQuantizationType.Q4_0)
 
     def ones(name: str, n: int) -> None:
         writer.add_tensor(name, np.ones(n, dtype=np.float32))
 
-    matrix("token_embd.weight", n_vocab, n_embd)
+    matrix("token_embd.weight", n_vocab, n_embd, gain=np.sqrt(n_embd))
     for i in range(shape["n_layer"]):
         layer = f"blk.{i}."
         ones(layer + "attn_norm.weight", n_embd)
@@ -90,7 +101,7 @@ def add_tensors(writer: gguf.GGUFWriter, shape: dict, n_vocab: int) -> None:
         if shape["arch"] == "qwen3moe":
             ones(layer + "attn_q_norm.weight", head_dim)
             ones(layer + "attn_k_norm.weight", head_dim)
-        matrix(layer + "attn_output.weight", n_embd, width)
+        matrix(layer + "attn_output.weight", n_embd, width, gain=each)
         ones(layer + "ffn_norm.weight", n_embd)
         if "n_expert" in shape:
             n_expert = shape["n_expert"]
@@ -98,11 +109,11 @@ def add_tensors(writer: gguf.GGUFWriter, shape: dict, n_vocab: int) -> None:
             writer.add_tensor(layer + "ffn_gate_inp.weight", router)
             matrix(layer + "ffn_gate_exps.weight", n_expert, n_ff, n_embd)
             matrix(layer + "ffn_up_exps.weight", n_expert, n_ff, n_embd)
-            matrix(layer + "ffn_down_exps.weight", n_expert, n_embd, n_ff)
+            matrix(layer + "ffn_down_exps.weight", n_expert, n_embd, n_ff, gain=each)
         else:
             matrix(layer + "ffn_gate.weight", n_ff, n_embd)
             matrix(layer + "ffn_up.weight", n_ff, n_embd)
-            matrix(layer + "ffn_down.weight", n_embd, n_ff)
+            matrix(layer + "ffn_down.weight", n_embd, n_ff, gain=each)
     ones("output_norm.weight", n_embd)
     matrix("output.weight", n_vocab, n_embd)
 
