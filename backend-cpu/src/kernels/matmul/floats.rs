@@ -8,7 +8,7 @@ use super::ahead::{Ahead, Reads};
 use super::lanes::FloatLanes;
 use super::rows::{NO_ROWS, RowGroup};
 
-/// Weight rows and tokens whose sums are in registers at once.
+/// Weight rows, and most tokens, whose sums are in registers at once.
 const TILE_ROWS: usize = 3;
 const TILE_TOKENS: usize = 3;
 
@@ -34,28 +34,30 @@ pub(crate) fn float_product<S: FloatLanes, F: FloatFormat>(s: S, mut p: Product<
         let end = n_tokens.min(start + chunk);
         for first in (0..p.w.n()).step_by(TILE_ROWS) {
             let w = RowGroup::of_weights(&p.w, first);
-            let whole_tiles = (end - start) / TILE_TOKENS;
-            for tile in 0..whole_tiles {
-                let t = start + tile * TILE_TOKENS;
-                p.tile::<S, F, TILE_TOKENS>(s, &w, first, std::array::from_fn(|i| t + i));
-            }
-            for t in start + whole_tiles * TILE_TOKENS..end {
-                p.tile::<S, F, 1>(s, &w, first, [t]);
+            let mut t = start;
+            // Of nearly the same size: a token by itself takes longer than in a tile.
+            for tiles in (1..=(end - start).div_ceil(TILE_TOKENS)).rev() {
+                t += match (end - t).div_ceil(tiles) {
+                    3 => p.tile::<S, F, 3>(s, &w, first, t),
+                    2 => p.tile::<S, F, 2>(s, &w, first, t),
+                    _ => p.tile::<S, F, 1>(s, &w, first, t),
+                }
             }
         }
     }
 }
 
 impl Product<'_, '_, f32> {
-    /// Computes what the rows `w`, from `first` on, give for some tokens.
+    /// Computes what the rows `w`, from `first` on, give for the `T` tokens from `t` on. Gives `T`.
     #[inline(always)]
     fn tile<S: FloatLanes, F: FloatFormat, const T: usize>(
         &mut self,
         s: S,
         w: &RowGroup<'_>,
         first: usize,
-        tokens: [usize; T],
-    ) {
+        t: usize,
+    ) -> usize {
+        let tokens: [usize; T] = std::array::from_fn(|i| t + i);
         let x = RowGroup::of_activations(self.x, tokens.map(|t| self.tokens.x(t)));
         let sums = dots::<S, F, T>(s, w, &x);
         for (sums, t) in sums.iter().zip(tokens) {
@@ -64,6 +66,7 @@ impl Product<'_, '_, f32> {
                 *y = s.sum(sum);
             }
         }
+        T
     }
 }
 
