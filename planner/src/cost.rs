@@ -120,9 +120,53 @@ pub(crate) fn experts_touched(n_expert: u32, n_used: u32, n_tokens: u32) -> f64 
     f64::from(n_expert) * (1.0 - missed_by_one.powf(f64::from(n_tokens)))
 }
 
+/// An expert with more tokens than this on average takes the time of the average: times are straight lines there.
+const MANY_TOKENS: f64 = 32.0;
+
+/// Tells of how many tokens how many experts are expected to be chosen, when each token chooses `n_used` of `n_expert`
+/// evenly and whatever the others choose.
+pub(crate) fn experts_with(
+    n_expert: u32,
+    n_used: u32,
+    n_tokens: u32,
+    mut tell: impl FnMut(f64, f64),
+) {
+    let (n, all, share) =
+        (f64::from(n_tokens), f64::from(n_expert), f64::from(n_used) / f64::from(n_expert));
+    let mean = n * share;
+    if mean > MANY_TOKENS || share >= 1.0 {
+        return tell(mean, all);
+    }
+    // So far out that less than a millionth of the experts have more.
+    let most = (mean + 6.0 * mean.sqrt() + 2.0).min(n);
+    let mut experts = all * (1.0 - share).powf(n);
+    let mut chosen_by = 0.0;
+    while chosen_by < most {
+        experts *= (n - chosen_by) / (chosen_by + 1.0) * share / (1.0 - share);
+        chosen_by += 1.0;
+        tell(chosen_by, experts);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn experts_share_all_choices() {
+        for (n_expert, n_used, n_tokens) in
+            [(32, 4, 1), (32, 4, 24), (128, 8, 400), (8, 8, 3), (64, 6, 4096)]
+        {
+            let (mut choices, mut touched) = (0.0, 0.0);
+            experts_with(n_expert, n_used, n_tokens, |n, experts| {
+                choices += n * experts;
+                touched += experts;
+            });
+            let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-5;
+            assert!(near(choices, f64::from(n_used * n_tokens)), "{choices}");
+            assert!(near(touched, experts_touched(n_expert, n_used, n_tokens)), "{touched}");
+        }
+    }
 
     #[test]
     fn one_token_touches_what_it_uses_and_many_touch_all() {

@@ -69,7 +69,7 @@ impl Effort {
             products: vec![TINY, SMALL, LARGE],
             product_tokens: vec![1, 4, 16, 64, 256, 512],
             experts: vec![EXPERT],
-            expert_tokens: vec![1, 4, 16, 64],
+            expert_tokens: vec![1, 2, 4, 5, 8, 16, 64],
             heads: vec![
                 heads(8, 2, 64),
                 heads(9, 3, 64),
@@ -89,7 +89,7 @@ impl Effort {
             figure: Duration::from_secs(2),
             product_tokens: vec![1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048],
             experts: vec![EXPERT, LARGE_EXPERT],
-            expert_tokens: vec![1, 2, 4, 8, 16, 32, 64, 128],
+            expert_tokens: vec![1, 2, 3, 4, 5, 6, 8, 16, 32, 64, 128],
             attention_tokens: vec![1, 4, 16, 64, 128, 512, 2048],
             attention_cells: vec![128, 512, 2048, 4096, 16384, 65536],
             ..Effort::quick()

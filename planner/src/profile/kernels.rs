@@ -4,7 +4,7 @@
 //! * A product's time is a [`Curve`] over tokens, and a straight line over the size of the matrix between two measured
 //!   sizes; below the smallest and above the largest it is proportional to the size.
 //! * A format that was not measured takes the times, per byte, of the measured one that is most alike in size.
-//! * Experts take the time of one expert with its share of the tokens, times the experts touched.
+//! * Experts take the times of one expert with 1, 2, 3 … tokens, each as often as even choice gives an expert so many.
 //! * Attention is a curve over KV cells at each measured number of tokens, and a straight line between those; heads of
 //!   another shape scale the times of the measured shape whose heads share keys most alike.
 //!
@@ -14,7 +14,7 @@ use super::curve::{Curve, Timed};
 use super::machine::{
     AttentionPoint, AttentionTimes, Kernels, ProductKind, ProductPoint, ProductTimes,
 };
-use crate::cost::{AttentionShape, OpCost, experts_touched};
+use crate::cost::{AttentionShape, OpCost, experts_with};
 use crate::format::Format;
 use crate::units::Bytes;
 
@@ -26,12 +26,17 @@ impl Kernels {
     pub(crate) fn time(&self, op: &OpCost) -> Timed {
         let timed = match *op {
             OpCost::Product { format, weights, n_tokens } => {
-                self.product(ProductKind::Dense, format, weights, n_tokens.into())
+                self.product(ProductKind::Dense, format, weights).at(n_tokens.into())
             }
             OpCost::Experts { format, expert, n_expert, n_used, n_tokens } => {
-                let touched = experts_touched(n_expert, n_used, n_tokens);
-                let each = f64::from(n_tokens) * f64::from(n_used) / touched;
-                self.product(ProductKind::Experts, format, expert, each).scaled(touched)
+                let product = self.product(ProductKind::Experts, format, expert);
+                let mut sum = Timed { seconds: 0.0, measured: true };
+                experts_with(n_expert, n_used, n_tokens, |n_tokens, experts| {
+                    let some = product.at(n_tokens).scaled(experts);
+                    sum.seconds += some.seconds;
+                    sum.measured &= some.measured;
+                });
+                sum
             }
             OpCost::Attention { shape, n_tokens, n_kv } => self.attention(shape, n_tokens, n_kv),
             OpCost::Light { bytes } => {
@@ -41,17 +46,28 @@ impl Kernels {
         Timed { seconds: timed.seconds + self.op.get(), ..timed }
     }
 
-    fn product(&self, kind: ProductKind, format: Format, weights: Bytes, n_tokens: f64) -> Timed {
+    fn product(&self, kind: ProductKind, format: Format, weights: Bytes) -> Product<'_> {
         let of_kind = || self.products.iter().filter(move |times| times.kind == kind);
         // A device without times for experts multiplies their matrices like any other.
         let kind = if of_kind().next().is_some() { kind } else { ProductKind::Dense };
         let known =
             self.products.iter().filter(|times| times.kind == kind).map(|times| times.format);
         let nearest = format.nearest(known).expect("a checked profile has products of its kinds");
-        let sizes =
-            self.products.iter().filter(|times| times.kind == kind && times.format == nearest);
-        let timed = between_sizes(sizes, weights.get() as f64, n_tokens);
-        Timed { measured: timed.measured && nearest == format, ..timed }
+        let mut product = Product {
+            below: None,
+            above: None,
+            weights: weights.get() as f64,
+            measured: nearest == format,
+        };
+        let of_format = |times: &&ProductTimes| times.kind == kind && times.format == nearest;
+        for times in self.products.iter().filter(of_format) {
+            if times.weights >= weights {
+                product.above = Some(times);
+                break;
+            }
+            product.below = Some(times);
+        }
+        product
     }
 
     fn attention(&self, shape: AttentionShape, n_tokens: u32, n_kv: u32) -> Timed {
@@ -69,34 +85,32 @@ impl Kernels {
     }
 }
 
-/// The time of a product with a matrix of `weights` bytes, from the times of measured sizes in rising order.
-fn between_sizes<'a>(
-    sizes: impl Iterator<Item = &'a ProductTimes>,
+/// Products with matrices of one size, between the measured sizes around it.
+struct Product<'a> {
+    below: Option<&'a ProductTimes>,
+    above: Option<&'a ProductTimes>,
     weights: f64,
-    n_tokens: f64,
-) -> Timed {
-    let mut below: Option<&ProductTimes> = None;
-    let mut above = None;
-    for times in sizes {
-        if times.weights.get() as f64 >= weights {
-            above = Some(times);
-            break;
-        }
-        below = Some(times);
-    }
-    let proportional = |times: &ProductTimes| {
-        let factor = weights / times.weights.get() as f64;
-        let timed = times.at(n_tokens).scaled(factor);
-        let near = (1.0 / SIZE_REACH..=SIZE_REACH).contains(&factor);
-        Timed { measured: timed.measured && near, ..timed }
-    };
-    match (below, above) {
-        (Some(below), Some(above)) => {
-            let (low, high) = (below.weights.get() as f64, above.weights.get() as f64);
-            below.at(n_tokens).towards(above.at(n_tokens), (weights - low) / (high - low))
-        }
-        (Some(only), None) | (None, Some(only)) => proportional(only),
-        (None, None) => unreachable!("the format was taken from those that were measured"),
+    /// No other format stands in.
+    measured: bool,
+}
+
+impl Product<'_> {
+    fn at(&self, n_tokens: f64) -> Timed {
+        let timed = match (self.below, self.above) {
+            (Some(below), Some(above)) => {
+                let (low, high) = (below.weights.get() as f64, above.weights.get() as f64);
+                let share = (self.weights - low) / (high - low);
+                below.at(n_tokens).towards(above.at(n_tokens), share)
+            }
+            (Some(only), None) | (None, Some(only)) => {
+                let factor = self.weights / only.weights.get() as f64;
+                let timed = only.at(n_tokens).scaled(factor);
+                let near = (1.0 / SIZE_REACH..=SIZE_REACH).contains(&factor);
+                Timed { measured: timed.measured && near, ..timed }
+            }
+            (None, None) => unreachable!("the format was taken from those that were measured"),
+        };
+        Timed { measured: timed.measured && self.measured, ..timed }
     }
 }
 
@@ -105,10 +119,6 @@ impl ProductTimes {
         let curve = Curve::new(&self.points, |point: &ProductPoint| {
             (point.n_tokens.into(), point.seconds.get())
         });
-        if n_tokens <= 1.0 {
-            // Fewer tokens than one an expert on average: those touched have one each.
-            return curve.at(1.0);
-        }
         curve.at(n_tokens)
     }
 }
@@ -211,6 +221,16 @@ mod tests {
             n_tokens: 4,
         };
         assert_eq!(kernels().time(&op).seconds, 80.5);
+        // Of four experts two are expected to have one of two tokens, one has both and one none.
+        let op = OpCost::Experts {
+            format: Format::F16,
+            expert: Bytes::mib(1),
+            n_expert: 4,
+            n_used: 2,
+            n_tokens: 2,
+        };
+        let seconds = kernels().time(&op).seconds;
+        assert!((seconds - (2.0 * 10.0 + 40.0 / 3.0 + 0.5)).abs() < 1e-9, "{seconds}");
     }
 
     #[test]
