@@ -76,6 +76,13 @@ impl Totals {
         self.splits += other.splits;
     }
 
+    /// Seconds of computing on the GPU beside which nothing is copied, where the ring holds one of these shards at a time.
+    /// Where tensors stay in VRAM, `left` bytes in all, two may fit after all: at most one for each half that stays.
+    pub(super) fn alone_in_ring(&self, left: Bytes) -> f64 {
+        let paired = 2.0 * left.get() as f64 / self.copied.max(1.0);
+        self.gpu * (1.0 - paired).max(0.0)
+    }
+
     pub(super) fn scale(&mut self, factor: f64) {
         self.cpu *= factor;
         self.cpu_reads *= factor;
@@ -124,22 +131,23 @@ impl Bound {
     }
 
     /// Seconds of a pass at least, by sums alone. `left` bytes of weights that would be copied may stay in VRAM instead;
-    /// `changes` layers at least have attention and FFN on different devices.
-    pub(super) fn of_totals(&self, totals: &Totals, left: Bytes, changes: u32) -> f64 {
+    /// `changes` layers at least have attention and FFN on different devices; beside `alone` seconds of computing on the
+    /// GPU nothing is copied.
+    pub(super) fn of_totals(&self, totals: &Totals, left: Bytes, changes: u32, alone: f64) -> f64 {
         let handoffs = (2.0 * f64::from(changes) - 2.0).max(0.0);
         let splits = totals.splits.max(handoffs / 2.0);
         let fixed = handoffs * self.handoff + splits * self.submit + totals.chosen / self.h2d;
         let copied = totals.copied - totals.weights.min(left.get() as f64);
-        self.least(&Totals { copied, ..*totals }, fixed)
+        self.least(&Totals { copied, ..*totals }, fixed, alone)
     }
 
     /// Seconds of a pass at least, its chain being known.
     pub(super) fn of_chain(&self, chain: &Chain) -> f64 {
         let (totals, fixed) = Totals::of_chain(chain);
-        self.least(&totals, fixed)
+        self.least(&totals, fixed, 0.0)
     }
 
-    fn least(&self, totals: &Totals, fixed: f64) -> f64 {
+    fn least(&self, totals: &Totals, fixed: f64, alone: f64) -> f64 {
         let mut to_copy = (totals.copied - fixed * self.h2d).max(0.0);
         let mut extra = 0.0;
         let mut buy = |bytes: f64, price: f64| {
@@ -148,7 +156,7 @@ impl Bound {
             extra += bought * price;
         };
         let beside_cpu = self.beside_cpu(totals);
-        let beside_gpu = (totals.gpu * self.h2d, self.overlap_loss / self.h2d);
+        let beside_gpu = ((totals.gpu - alone) * self.h2d, self.overlap_loss / self.h2d);
         let cheapest_first = if beside_cpu.1 < beside_gpu.1 {
             [beside_cpu, beside_gpu]
         } else {

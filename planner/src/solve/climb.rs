@@ -146,7 +146,7 @@ impl Search<'_> {
         }
     }
 
-    /// The seconds of a member, with pinned shards first or spread, if they are below `limit`.
+    /// The seconds of a member, its shards ordered in the best way, if they are below `limit`.
     fn price_counts(
         &mut self,
         lattice: &Lattice<'_>,
@@ -158,9 +158,8 @@ impl Search<'_> {
             return None;
         }
         let mut found = None;
-        let streams = counts.n_slots > 0;
-        for spread in if streams { &[false, true][..] } else { &[false] } {
-            let Some(layout) = lattice.layout(counts, *spread, self.prices) else { continue };
+        for &order in lattice.orders(counts, self.n_more() > 0) {
+            let Some(layout) = lattice.layout(counts, order, self.prices) else { continue };
             let Some(predicted) = self.price(&layout, limit) else { continue };
             let seconds = predicted.seconds.get();
             if seconds < limit {

@@ -5,7 +5,7 @@
 use super::bound::{Bound, Totals};
 use super::counts::{Counts, Part};
 use super::fill::fill;
-use super::list::List;
+use super::list::{List, Order};
 use crate::placement::Placement;
 use crate::plan::{Layout, vram_use};
 use crate::price::Price;
@@ -225,7 +225,23 @@ impl<'a> Lattice<'a> {
         totals.add(&self.output.at(counts.output));
         let on_gpu = |part: Part| part.pinned + part.streamed;
         let changes = on_gpu(counts.attention).abs_diff(on_gpu(counts.ffn));
-        self.bound.of_totals(&totals, left, changes)
+        self.bound.of_totals(&totals, left, changes, self.alone_in_ring(counts, left))
+    }
+
+    /// Seconds of computing on the GPU beside which nothing is copied: that of streamed shards of one kind that fill the
+    /// ring one at a time.
+    fn alone_in_ring(&self, counts: &Counts, left: Bytes) -> f64 {
+        let (list, n) = match (counts.attention.streamed, counts.ffn.streamed) {
+            (n, 0) => (&self.attention, n),
+            (0, n) => (&self.ffn, n),
+            _ => return 0.0,
+        };
+        if counts.output == Placement::Streamed || self.ring(counts) >= list.slot * 2 {
+            return 0.0;
+        }
+        let mut streamed = list.each.at(Placement::Streamed);
+        streamed.scale(n.into());
+        streamed.alone_in_ring(left)
     }
 
     /// Whether the budget holds a member.
@@ -259,14 +275,29 @@ impl<'a> Lattice<'a> {
         slot * u64::from(counts.n_slots)
     }
 
-    /// The layout that counts mean, with what is left of the budget put to use. Pinned shards are spread over the layers,
-    /// so that copies of those between them hide behind their work; or they are the first of their list, so that there
-    /// are few hand-offs.
+    /// How the shards of a member may be ordered: with the pinned ones first, so that there are few hand-offs, or spread
+    /// over the layers, so that copies of those between them hide behind their work; and in turns, if there is time for
+    /// `more`.
+    pub(super) fn orders(&self, counts: &Counts, more: bool) -> &'static [Order] {
+        let all_three =
+            |list: &List, part: Part| part.pinned > 0 && part.streamed > 0 && list.on_cpu(part) > 0;
+        if counts.n_slots == 0 {
+            &[Order::First]
+        } else if more
+            && (all_three(&self.attention, counts.attention) || all_three(&self.ffn, counts.ffn))
+        {
+            &[Order::First, Order::Spread, Order::Turns]
+        } else {
+            &[Order::First, Order::Spread]
+        }
+    }
+
+    /// The layout that counts mean, with what is left of the budget put to use.
     /// `None` where the budget does not hold it, as can be where layers differ.
-    pub(super) fn layout(&self, counts: &Counts, spread: bool, prices: &[Price]) -> Option<Layout> {
+    pub(super) fn layout(&self, counts: &Counts, order: Order, prices: &[Price]) -> Option<Layout> {
         let mut placements = vec![Placement::Cpu; self.problem.shards.len()];
-        self.attention.place(counts.attention, spread, &mut placements);
-        self.ffn.place(counts.ffn, spread, &mut placements);
+        self.attention.place(counts.attention, order, &mut placements);
+        self.ffn.place(counts.ffn, order, &mut placements);
         *placements.last_mut().expect("the last shard is the output") = counts.output;
         let mut layout = Layout { placements, ring: self.ring(counts), resident: Vec::new() };
         let used = vram_use(self.problem, &layout).total();

@@ -87,7 +87,16 @@ impl List {
         totals
     }
 
-    pub(super) fn place(&self, part: Part, spread: bool, placements: &mut [Placement]) {
+    pub(super) fn place(&self, part: Part, order: Order, placements: &mut [Placement]) {
+        match order {
+            Order::Turns => self.place_in_turns(part, placements),
+            Order::First | Order::Spread => {
+                self.place_pinned_and_rest(part, order == Order::Spread, placements);
+            }
+        }
+    }
+
+    fn place_pinned_and_rest(&self, part: Part, spread: bool, placements: &mut [Placement]) {
         let (n, pinned) = (self.shards.len(), part.pinned as usize);
         let mut rest: Vec<usize> = Vec::with_capacity(n - pinned);
         let mut chosen = Evenly::new(pinned, n);
@@ -109,6 +118,36 @@ impl List {
             }
         }
     }
+
+    /// Each shard goes where most is missing of what there should be by then.
+    fn place_in_turns(&self, part: Part, placements: &mut [Placement]) {
+        let n = i64::from(self.len());
+        let places = [
+            (Placement::Streamed, i64::from(part.streamed)),
+            (Placement::Cpu, i64::from(self.on_cpu(part))),
+            (Placement::Pinned, i64::from(part.pinned)),
+        ];
+        let mut missing = [0; 3];
+        for &i in &self.shards {
+            for (missing, (_, some)) in missing.iter_mut().zip(places) {
+                *missing += some;
+            }
+            let most = (0..3).rev().max_by_key(|&k| missing[k]).expect("there are three");
+            missing[most] -= n;
+            placements[i] = places[most].0;
+        }
+    }
+}
+
+/// Which shards are where, when their numbers are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The first ones are pinned, and those streamed are spread over the rest.
+    First,
+    /// Pinned ones are spread over all, and those streamed over the rest.
+    Spread,
+    /// All three kinds are spread over all.
+    Turns,
 }
 
 /// Chooses some of `n` places in a row, spread evenly.
