@@ -8,13 +8,12 @@
 //! Budgets are percent of the model's file, prompts and answers are in tokens; 20 drawn plans are measured besides. An
 //! answer counts if the machine was calm before and after it. Where it never is, the fastest of several does: other work
 //! on the machine only ever slows it down. Each of the 3 rounds measures an answer under every plan, and again the fastest
-//! counts. The CPU computes with its plain kernels and the GPU with the best ones, on a thread each, so
-//! that the two and the link stand to each other as in a PC, only slower.
+//! counts. The CPU computes with its plain kernels and the GPU with the best ones, on a thread each, so that the two and
+//! the link stand to each other as in a PC, only slower.
 
 mod calm;
 mod drawn;
 
-use std::cell::RefCell;
 use std::env;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -41,8 +40,8 @@ fn main() -> Result<()> {
     };
     let machine = MachineProfile::from_toml(&std::fs::read_to_string(machine)?)?;
     let (n_gen, n_drawn, n_rounds) = (n_gen.parse()?, n_drawn.parse()?, n_rounds.parse()?);
-    let probe = RefCell::new(Probe::new());
-    let bench = Bench { machine, model: model.into(), n_gen, n_drawn, n_rounds, probe };
+    let probe = Probe::new();
+    let mut bench = Bench { machine, model: model.into(), n_gen, n_drawn, n_rounds, probe };
     let size = std::fs::metadata(model)?.len();
     println!(
         "model,vram_mib,n_prompt,n_gen,plan,ttft_s,predicted_ttft_s,tps,predicted_tps,cpu_s,gpu_s,hidden_s,exposed_s"
@@ -68,12 +67,12 @@ struct Bench {
     n_drawn: usize,
     /// Answers measured under each plan.
     n_rounds: usize,
-    probe: RefCell<Probe>,
+    probe: Probe,
 }
 
 impl Bench {
     /// Measures all plans under one budget.
-    fn cell(&self, vram: Bytes, n_prompt: u32) -> Result<()> {
+    fn cell(&mut self, vram: Bytes, n_prompt: u32) -> Result<()> {
         let named = [Method::Search].into_iter().chain(Strategy::ALL.map(Method::Strategy));
         let named = named.map(|method| (name(method).to_owned(), Plans::By(method)));
         let drawn = drawn::best(self, vram, n_prompt)?.into_iter().enumerate();
@@ -121,15 +120,14 @@ impl Bench {
         Ok(Engine::load(&self.model, &self.options(n_prompt, Some(placing)), backends)?)
     }
 
-    fn measure(&self, vram: Bytes, n_prompt: u32, plans: Plans) -> Result<Measured> {
+    fn measure(&mut self, vram: Bytes, n_prompt: u32, plans: Plans) -> Result<Measured> {
         let mut engine = self.load(vram, n_prompt, plans)?;
         answer(&mut engine, 2, 2)?;
-        let mut probe = self.probe.borrow_mut();
         let mut tried = Vec::new();
         for _ in 0..TRIES {
-            let was_calm = probe.is_calm();
+            let was_calm = self.probe.is_calm();
             let measured = self.round(&mut engine, n_prompt)?;
-            if was_calm && probe.is_calm() {
+            if was_calm && self.probe.is_calm() {
                 return Ok(measured);
             }
             tried.push(measured);

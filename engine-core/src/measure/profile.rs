@@ -1,5 +1,7 @@
 //! A whole machine: its devices one after the other, and the way between them.
 
+use std::sync::Arc;
+
 use planner::{
     Bytes, BytesPerSec, CpuProfile, GpuProfile, MachineProfile, PROFILE_SCHEMA, ProductKind,
     ProductTimes, Seconds,
@@ -8,11 +10,11 @@ use planner::{
 use super::effort::Effort;
 use super::error::MeasureError;
 use super::figure::Noisy;
-use super::kernels::{self, DeviceTimes, formats};
+use super::kernels::{self, DeviceTimes, Formats, formats};
 use super::link::{self, LinkTimes};
 use super::pool;
 use super::stopwatch::{ROUNDS, Stopwatch, Watcher, rounded};
-use crate::backend::Backend;
+use crate::backend::{Backend, HostRegion};
 
 /// The devices of a machine.
 pub struct Devices<'a> {
@@ -49,56 +51,29 @@ pub struct Measured {
 /// # Errors
 /// A device that fails or lacks a format, a wish to stop, times that make no sense.
 pub fn measure(
-    devices: Devices<'_>,
+    mut devices: Devices<'_>,
     subject: &Subject,
     effort: &Effort,
     watcher: Watcher<'_>,
 ) -> Result<Measured, MeasureError> {
-    let Devices { cpu, mut gpu } = devices;
-    let ram = cpu.memory()?.total;
+    let ram = devices.cpu.memory()?.total;
     // Before anything is stored there.
-    let vram = gpu.as_ref().map(|gpu| gpu.memory()).transpose()?;
-    let wanted = effort.formats.as_deref();
-    let cpu_formats = formats(cpu, wanted)?;
-    let gpu_formats = gpu.as_ref().map(|gpu| formats(&**gpu, wanted)).transpose()?;
-
-    let n_cpu = effort.n_kernel_figures(cpu_formats.len());
-    let n_gpu = gpu_formats
-        .as_ref()
-        .map_or(0, |formats| effort.n_kernel_figures(formats.len()) + link::N_FIGURES);
-    let mut watch = Stopwatch::start(effort, n_cpu + n_gpu, watcher);
+    let vram = devices.gpu.as_ref().map(|gpu| gpu.memory()).transpose()?;
+    let list = List::of(&devices, effort)?;
+    let mut watch = Stopwatch::start(effort, list.n_cpu + list.n_gpu, watcher);
     let region = pool::weights(effort.pool);
-
-    let mut round = || -> Result<Round, MeasureError> {
-        watch.begin_round();
-        watch.begin_part(n_cpu);
-        let of_cpu = kernels::measure(cpu, &region, &mut watch, effort, &cpu_formats)?;
-        let (Some(gpu), Some(formats)) = (&mut gpu, &gpu_formats) else {
-            return Ok(Round { cpu: of_cpu, gpu: None });
-        };
-        watch.begin_part(n_gpu);
-        let of_gpu = kernels::measure(*gpu, &region, &mut watch, effort, formats)?;
-        let of_link = link::measure(cpu, *gpu, &region, &mut watch)?;
-        Ok(Round { cpu: of_cpu, gpu: Some((of_gpu, of_link)) })
-    };
+    let mut round = || list.round(&mut devices, &region, &mut watch, effort);
     let mut rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, _>>()?;
     let together = rounds.iter().filter_map(|round| Some(round.gpu.as_ref()?.1.dram.get()));
     let together = together.fold(0.0, f64::max);
     // Its figures are what all rounds come to.
     let last = rounds.pop().expect("there is more than one round");
     let DeviceTimes { kernels, pass } = last.cpu;
-    let alone = fastest_read(&kernels.products);
-    let dram = BytesPerSec::new(alone.get().max(together));
-    let gpu = match (gpu, vram, last.gpu) {
+    let dram = BytesPerSec::new(fastest_read(&kernels.products).get().max(together));
+    let gpu = match (devices.gpu, vram, last.gpu) {
         (Some(gpu), Some(vram), Some((DeviceTimes { kernels, .. }, LinkTimes { link, .. }))) => {
-            let driver = vram.total.saturating_sub(vram.free);
-            Some(GpuProfile {
-                name: gpu.name().to_owned(),
-                vram: vram.total,
-                driver,
-                link,
-                kernels,
-            })
+            let (name, driver) = (gpu.name().to_owned(), vram.total.saturating_sub(vram.free));
+            Some(GpuProfile { name, vram: vram.total, driver, link, kernels })
         }
         _ => None,
     };
@@ -113,6 +88,46 @@ pub fn measure(
     };
     profile.check()?;
     Ok(Measured { profile, noisy: watch.into_noisy() })
+}
+
+/// What a round measures.
+struct List {
+    cpu: Formats,
+    gpu: Option<Formats>,
+    /// Figures of each.
+    n_cpu: usize,
+    n_gpu: usize,
+}
+
+impl List {
+    fn of(devices: &Devices<'_>, effort: &Effort) -> Result<List, MeasureError> {
+        let wanted = effort.formats.as_deref();
+        let cpu = formats(devices.cpu, wanted)?;
+        let gpu = devices.gpu.as_ref().map(|gpu| formats(&**gpu, wanted)).transpose()?;
+        let n_cpu = effort.n_kernel_figures(cpu.len());
+        let of_gpu = |gpu: &Formats| effort.n_kernel_figures(gpu.len()) + link::N_FIGURES;
+        let n_gpu = gpu.as_ref().map_or(0, of_gpu);
+        Ok(List { cpu, gpu, n_cpu, n_gpu })
+    }
+
+    fn round(
+        &self,
+        devices: &mut Devices<'_>,
+        region: &Arc<HostRegion>,
+        watch: &mut Stopwatch<'_>,
+        effort: &Effort,
+    ) -> Result<Round, MeasureError> {
+        watch.begin_round();
+        watch.begin_part(self.n_cpu);
+        let of_cpu = kernels::measure(devices.cpu, region, watch, effort, &self.cpu)?;
+        let (Some(gpu), Some(formats)) = (&mut devices.gpu, &self.gpu) else {
+            return Ok(Round { cpu: of_cpu, gpu: None });
+        };
+        watch.begin_part(self.n_gpu);
+        let of_gpu = kernels::measure(*gpu, region, watch, effort, formats)?;
+        let of_link = link::measure(devices.cpu, *gpu, region, watch)?;
+        Ok(Round { cpu: of_cpu, gpu: Some((of_gpu, of_link)) })
+    }
 }
 
 /// What a round found out.
