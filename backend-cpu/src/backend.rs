@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Instant;
 
 use engine_core::backend::{
     Backend, BackendError, BufferId, Fence, HostRegion, HostSlice, MemoryInfo, Res,
@@ -12,22 +13,25 @@ use planner::Bytes;
 use crate::arena::Arena;
 use crate::host;
 use crate::ops;
+use crate::pace::{Pace, rest_until};
 use crate::table::KernelTable;
 use crate::threads::Team;
 use crate::wave::Runner;
 
 /// How a [`CpuBackend`] works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuOptions {
     /// Threads that compute, the calling one with them. By default one for each fast core that this process may use.
     pub threads: NonZeroUsize,
     /// The kernels. By default those of [`KernelTable::detect`].
     pub kernels: KernelTable,
+    /// What it is slowed down to, if at all.
+    pub pace: Option<Pace>,
 }
 
 impl Default for CpuOptions {
     fn default() -> CpuOptions {
-        CpuOptions { threads: host::fast_cores(), kernels: KernelTable::detect() }
+        CpuOptions { threads: host::fast_cores(), kernels: KernelTable::detect(), pace: None }
     }
 }
 
@@ -61,7 +65,7 @@ impl CpuBackend {
         Ok(CpuBackend {
             arena: Arena::default(),
             team,
-            runner: Runner::new(options.kernels),
+            runner: Runner::new(options.kernels, options.pace),
             free_at_first: host::memory().map(|memory| memory.free),
             allocated: Bytes::ZERO,
             reached: Fence(0),
@@ -143,7 +147,9 @@ impl Backend for CpuBackend {
     fn submit(&mut self, ops: &[Op], after: &[Fence]) -> Res<Fence> {
         self.check_reached(after);
         let CpuBackend { arena, team, runner, .. } = self;
-        team.assemble(|crew| runner.run(ops, arena, crew));
+        let start = Instant::now();
+        let paced = team.assemble(|crew| runner.run(ops, arena, crew));
+        rest_until(start + paced);
         Ok(self.next_fence())
     }
 

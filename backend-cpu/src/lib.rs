@@ -2,8 +2,9 @@
 //!
 //! Buffers are host memory, one submit runs on a team of threads, and kernels are chosen for the instruction sets that
 //! the CPU has when the backend is made. A second backend computes with the same kernels but behaves like a GPU: it has
-//! memory of its own under a cap, two queues, and a link of a set rate. The crate knows ops and no models. Unsafe code is
-//! in `table`, `threads` and `kernels` only.
+//! memory of its own under a cap, two queues, and a link of a set rate. Both can be slowed down to a set pace, to stand for
+//! devices that this machine does not have. The crate knows ops and no models. Unsafe code is in `table`, `threads` and
+//! `kernels` only.
 #![deny(unsafe_code)]
 
 mod arena;
@@ -12,6 +13,7 @@ mod host;
 #[allow(unsafe_code, reason = "raw access to vectors, and to columns that threads share")]
 pub mod kernels;
 mod ops;
+mod pace;
 mod simulated;
 #[allow(unsafe_code, reason = "calls kernels for instruction sets that it detected")]
 mod table;
@@ -20,5 +22,6 @@ mod threads;
 mod wave;
 
 pub use backend::{CpuBackend, CpuOptions};
+pub use pace::Pace;
 pub use simulated::{Faults, SimOptions, SimulatedGpu};
 pub use table::{Isa, KernelTable};

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, SimOptions, SimulatedGpu};
+use backend_cpu::{CpuBackend, CpuOptions, Isa, KernelTable, Pace, SimOptions, SimulatedGpu};
 use engine_core::backend::{Backend, Backends};
-use planner::{Bytes, BytesPerSec};
 
-use crate::args::{DeviceArgs, DeviceName};
+use crate::args::{DeviceArgs, DeviceName, Rates};
 use crate::failure::Failure;
 use crate::settings::UsageError;
 
@@ -24,7 +23,7 @@ pub(crate) fn described(args: &DeviceArgs) -> Result<(Backends, Description), Fa
     let description = Description {
         threads: options.threads,
         isa: options.kernels.isa().to_string(),
-        simulated: sim.map(Simulated::of),
+        simulated: sim.map(|sim| Simulated { gpu: sim, cpu: options.pace }),
     };
     let cpu = Box::new(CpuBackend::new(options).map_err(Failure::input)?);
     let gpu = sim.map(SimulatedGpu::new).transpose().map_err(Failure::input)?;
@@ -49,23 +48,22 @@ pub(crate) struct Description {
 /// A GPU that is not there. Displayed, it says so.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Simulated {
-    vram: Bytes,
-    pcie: BytesPerSec,
-    threads: NonZeroUsize,
-}
-
-impl Simulated {
-    fn of(options: SimOptions) -> Simulated {
-        let SimOptions { vram, pcie, threads, .. } = options;
-        Simulated { vram, pcie, threads }
-    }
+    gpu: SimOptions,
+    /// What the CPU beside it is slowed down to.
+    cpu: Option<Pace>,
 }
 
 impl fmt::Display for Simulated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Simulated { vram, pcie, threads } = self;
+        let SimOptions { vram, pcie, threads, pace, .. } = self.gpu;
         let plural = if threads.get() == 1 { "" } else { "s" };
-        write!(f, "the GPU is simulated: {vram} at {pcie}, {threads} thread{plural} of the CPU")
+        write!(f, "the GPU is simulated: {vram} at {pcie}, {threads} thread{plural} of the CPU")?;
+        for (device, pace) in [("the GPU", pace), ("the CPU", self.cpu)] {
+            if let Some(Pace { memory, compute }) = pace {
+                write!(f, "; {device} slowed down to {memory} and {compute}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -77,7 +75,13 @@ fn cpu_options(args: &DeviceArgs) -> Result<CpuOptions, UsageError> {
     if let Some(name) = &args.isa {
         options.kernels = kernels(name)?;
     }
+    options.pace = args.sim.and_then(|sim| sim.cpu).map(pace);
     Ok(options)
+}
+
+fn pace(rates: Rates) -> Pace {
+    let Rates { memory, compute } = rates;
+    Pace { memory, compute }
 }
 
 /// What to simulate, if anything.
@@ -96,6 +100,7 @@ fn sim_options(args: &DeviceArgs, kernels: KernelTable) -> Result<Option<SimOpti
         pcie: parts.pcie.unwrap_or(default.pcie),
         threads: parts.threads.unwrap_or(default.threads),
         kernels,
+        pace: parts.gpu.map(pace),
         ..default
     }))
 }

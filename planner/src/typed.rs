@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::extras::Switch;
 use crate::forecast::Method;
 use crate::strategy::Strategy;
-use crate::units::{Bytes, BytesPerSec};
+use crate::units::{Bytes, BytesPerSec, FlopsPerSec};
 
 /// Why a typed amount was not understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -17,6 +17,9 @@ pub enum AmountError {
     /// No rate, or one without a suffix.
     #[error("expected a rate of at least 1MB/s with its suffix, such as 500MB/s or 2GB/s")]
     NotARate,
+    /// No arithmetic rate, or one without a suffix.
+    #[error("expected a rate of at least 1GFLOPS with its suffix, such as 80GFLOPS or 1.5TFLOPS")]
+    NotFlops,
     /// No number of tokens.
     #[error("expected a number of tokens, such as 4096 or 16K")]
     NotTokens,
@@ -63,6 +66,19 @@ pub fn rate(text: &str) -> Result<BytesPerSec, AmountError> {
         number_of(text, [("MB/s", 1e6), ("GB/s", 1e9)]).ok_or(AmountError::NotARate)?;
     let rate = number * unit;
     if rate >= LEAST { Ok(BytesPerSec::new(rate)) } else { Err(AmountError::NotARate) }
+}
+
+/// Reads an arithmetic rate of at least 1 GFLOPS: a number, whole or with a decimal point, and GFLOPS (10⁹ per second) or
+/// TFLOPS (10¹²), as in `80GFLOPS` or `1.5 TFLOPS`.
+///
+/// # Errors
+/// Any other text.
+pub fn flops(text: &str) -> Result<FlopsPerSec, AmountError> {
+    const LEAST: f64 = 1e9;
+    let (number, unit) =
+        number_of(text, [("GFLOPS", 1e9), ("TFLOPS", 1e12)]).ok_or(AmountError::NotFlops)?;
+    let rate = number * unit;
+    if rate >= LEAST { Ok(FlopsPerSec::new(rate)) } else { Err(AmountError::NotFlops) }
 }
 
 /// A number without sign or exponent, and the unit that follows it.
@@ -169,6 +185,15 @@ mod tests {
             ["", "2", "GB/s", "2GiB", "2GB", "2gb/s", "0GB/s", "0.9MB/s", "-1GB/s", "1e3GB/s"]
         {
             assert_eq!(rate(text), Err(AmountError::NotARate), "{text}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_rates_have_a_suffix() {
+        let read = ["80GFLOPS", "1.5 TFLOPS"].map(|text| flops(text).expect("valid").get());
+        assert_eq!(read, [80e9, 1.5e12]);
+        for text in ["", "80", "GFLOPS", "0.9GFLOPS", "-1TFLOPS", "80GFLOP/s"] {
+            assert_eq!(flops(text), Err(AmountError::NotFlops), "{text}");
         }
     }
 

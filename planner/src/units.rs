@@ -218,6 +218,13 @@ impl fmt::Display for BytesPerSec {
     }
 }
 
+impl fmt::Display for FlopsPerSec {
+    /// Decimal units: `80 GFLOPS` is 80 × 10⁹ operations per second.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} GFLOPS", self.0 / 1e9)
+    }
+}
+
 impl From<std::time::Duration> for Seconds {
     fn from(duration: std::time::Duration) -> Seconds {
         Seconds(duration.as_secs_f64())

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use engine_core::op::{CombineExperts, MatMulExperts, RouteExperts};
+use planner::{Bytes, Flops};
 
 use super::cut::{cut_any, cut_columns};
 use super::matmul::{Input, Quantised, weights};
@@ -109,6 +110,14 @@ impl<'m> Products<'m> {
         let any = experts.first().expect("each token has an expert").0;
         let x = Input::prepare(&op.x, any, bench)?;
         Ok(Products { x, k: any.k(), experts, y })
+    }
+
+    /// What the product with each expert reads of its weights, and computes.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (Bytes, Flops)> {
+        self.experts.iter().map(|(w, rows)| {
+            let flops = 2.0 * w.n() as f64 * w.k() as f64 * rows.len() as f64;
+            (w.bytes().len().into(), Flops::new(flops))
+        })
     }
 
     pub(super) fn work(&self, kernels: KernelTable, quantised: &Quantised) {

@@ -49,12 +49,13 @@ impl SimulatedGpu {
     /// # Panics
     /// If the rate of the link is not above zero.
     pub fn new(options: SimOptions) -> Res<SimulatedGpu> {
-        let SimOptions { vram, pcie, threads, kernels, faults } = options;
+        let SimOptions { vram, pcie, threads, kernels, pace, faults } = options;
         let progress = Arc::new(Progress::default());
         let computer = Computer {
             arena: Arena::default(),
             team: Team::new(threads).map_err(|source| no_threads(threads.get(), source))?,
-            runner: Runner::new(kernels),
+            runner: Runner::new(kernels, pace),
+            free: Instant::now(),
             link: Link::new(pcie),
         };
         let copier = Copier { arena: Arena::default(), link: Link::new(pcie) };
@@ -190,7 +191,7 @@ impl Backend for SimulatedGpu {
             return Err(failed("submit"));
         }
         let ops = ops.to_vec();
-        Ok(self.compute.run(after, move |lane, _| lane.run(&ops)))
+        Ok(self.compute.run(after, move |lane, ready| lane.run(&ops, ready)))
     }
 
     fn wait(&mut self, fence: Fence) -> Res<()> {

@@ -7,6 +7,7 @@ use engine_core::op::{Op, View};
 
 use super::link::Link;
 use crate::arena::Arena;
+use crate::pace::rest_until;
 use crate::threads::{Memory, Team};
 use crate::wave::Runner;
 
@@ -28,15 +29,20 @@ pub(super) struct Computer {
     pub(super) arena: Arena,
     pub(super) team: Team,
     pub(super) runner: Runner,
+    /// When the device would be done with the last ops at its pace.
+    pub(super) free: Instant,
     pub(super) link: Link,
 }
 
 impl Computer {
-    /// Runs ops, and lends nothing afterwards.
-    pub(super) fn run(&mut self, ops: &[Op]) {
-        let Computer { arena, team, runner, .. } = self;
-        team.assemble(|crew| runner.run(ops, arena, crew));
+    /// Runs ops that were ready to begin at `ready`, and lends nothing afterwards. A thread that the system resumed late
+    /// catches up with its pace.
+    pub(super) fn run(&mut self, ops: &[Op], ready: Instant) {
+        let Computer { arena, team, runner, free, .. } = self;
+        let paced = team.assemble(|crew| runner.run(ops, arena, crew));
         arena.reclaim();
+        *free = ready.max(*free) + paced;
+        rest_until(*free);
     }
 
     /// Writes a few bytes.

@@ -1,19 +1,17 @@
 //! One direction of a link: real copies that take as long as the link would take for them.
 
-use std::hint::spin_loop;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use planner::{Bytes, BytesPerSec};
+
+use crate::pace::rest_until;
 
 /// What is copied between looks at the clock.
 const CHUNK: usize = 256 << 10;
 
 /// How far a long copy may run ahead of its link before it rests. Rests are few, so that the core is free for others.
 const AHEAD: Duration = Duration::from_micros(500);
-
-/// What the system may add to a rest: the last stretch of a copy is waited for awake.
-const AWAKE: Duration = Duration::from_micros(60);
 
 /// One direction of a link.
 pub(super) struct Link {
@@ -47,21 +45,11 @@ impl Link {
             copied += src.len();
         }
         self.free = due(copied);
-        sleep_until(self.free);
+        rest_until(self.free);
     }
 
     fn time(&self, copied: usize) -> Duration {
         Duration::from_secs_f64((Bytes::from(copied) / self.rate).get())
-    }
-}
-
-fn sleep_until(due: Instant) {
-    let left = due.saturating_duration_since(Instant::now());
-    if left > AWAKE {
-        thread::sleep(left - AWAKE);
-    }
-    while Instant::now() < due {
-        spin_loop();
     }
 }
 

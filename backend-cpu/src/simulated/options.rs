@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use planner::{Bytes, BytesPerSec};
 
+use crate::pace::Pace;
 use crate::table::KernelTable;
 
 /// A simulated GPU.
@@ -18,6 +19,8 @@ pub struct SimOptions {
     pub threads: NonZeroUsize,
     /// The kernels.
     pub kernels: KernelTable,
+    /// What they are slowed down to, if at all.
+    pub pace: Option<Pace>,
     /// What goes wrong.
     pub faults: Faults,
 }
@@ -30,6 +33,7 @@ impl Default for SimOptions {
             pcie: BytesPerSec::new(2e9),
             threads: NonZeroUsize::MIN,
             kernels: KernelTable::detect(),
+            pace: None,
             faults: Faults::default(),
         }
     }

@@ -23,7 +23,11 @@ impl Bench {
     pub(crate) fn new(isa: Isa, threads: usize) -> Bench {
         let kernels = KernelTable::for_isa(isa).expect("asked for a detected one");
         let threads = NonZeroUsize::new(threads).unwrap();
-        Bench { backend: Box::new(CpuBackend::new(CpuOptions { threads, kernels }).unwrap()) }
+        Bench {
+            backend: Box::new(
+                CpuBackend::new(CpuOptions { threads, kernels, pace: None }).unwrap(),
+            ),
+        }
     }
 
     pub(crate) fn simulated(options: SimOptions) -> Bench {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use planner::typed::{self, AmountError};
-use planner::{Bytes, BytesPerSec};
+use planner::{Bytes, BytesPerSec, FlopsPerSec};
 use thiserror::Error;
 
 /// What computes.
@@ -14,7 +14,8 @@ pub(crate) struct DeviceArgs {
     /// Devices: auto (the best there is, today the CPU), cpu, sim (a simulated GPU); the CPU takes part in any case
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "auto")]
     pub(crate) device: Vec<DeviceName>,
-    /// What --device sim simulates, any of its parts [default: vram=1GiB,pcie=2GB/s,threads=1]
+    /// What --device sim simulates, any of its parts [default: vram=1GiB,pcie=2GB/s,threads=1]; with
+    /// gpu=5GB/s:80GFLOPS,cpu=1GB/s:10GFLOPS devices are slowed down to such rates
     #[arg(long, value_name = "PARTS")]
     pub(crate) sim: Option<SimParts>,
     /// CPU threads [default: one for each fast core that this process may use]
@@ -84,20 +85,33 @@ pub(crate) struct SimParts {
     pub(crate) pcie: Option<BytesPerSec>,
     /// Threads that compute.
     pub(crate) threads: Option<NonZeroUsize>,
+    /// What the device is slowed down to.
+    pub(crate) gpu: Option<Rates>,
+    /// What the CPU beside it is slowed down to.
+    pub(crate) cpu: Option<Rates>,
+}
+
+/// How fast a device reads memory, and how fast it computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) memory: BytesPerSec,
+    pub(crate) compute: FlopsPerSec,
 }
 
 /// Why a description of a simulated GPU was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub(crate) enum SimError {
-    #[error("{part} is no KEY=VALUE; known keys: vram, pcie, threads")]
+    #[error("{part} is no KEY=VALUE; known keys: vram, pcie, threads, gpu, cpu")]
     NoPart { part: String },
-    #[error("{key} is not simulated; known: vram, pcie, threads")]
+    #[error("{key} is not simulated; known: vram, pcie, threads, gpu, cpu")]
     UnknownKey { key: String },
     #[error("{key} is given twice")]
     Twice { key: &'static str },
     #[error("{key}={value}: {why}")]
     Amount { key: &'static str, value: String, why: AmountError },
+    #[error("{key}={value}: expected two rates, such as 5GB/s:80GFLOPS")]
+    Rates { key: &'static str, value: String },
     #[error("threads={value}: expected a number of threads, at least 1")]
     Threads { value: String },
 }
@@ -117,6 +131,8 @@ impl FromStr for SimParts {
                     let wrong = |_| SimError::Threads { value: value.to_owned() };
                     set(&mut parts.threads, "threads", value.parse().map_err(wrong)?)?;
                 }
+                "gpu" => set(&mut parts.gpu, "gpu", rates("gpu", value)?)?,
+                "cpu" => set(&mut parts.cpu, "cpu", rates("cpu", value)?)?,
                 _ => return Err(SimError::UnknownKey { key: key.to_owned() }),
             }
         }
@@ -130,6 +146,14 @@ fn amount<T>(
     read: impl Fn(&str) -> Result<T, AmountError>,
 ) -> Result<T, SimError> {
     read(value).map_err(|why| SimError::Amount { key, value: value.to_owned(), why })
+}
+
+fn rates(key: &'static str, value: &str) -> Result<Rates, SimError> {
+    let one = || SimError::Rates { key, value: value.to_owned() };
+    let (memory, compute) = value.split_once(':').ok_or_else(one)?;
+    let (memory, compute) =
+        (amount(key, memory, typed::rate)?, amount(key, compute, typed::flops)?);
+    Ok(Rates { memory, compute })
 }
 
 fn set<T>(part: &mut Option<T>, key: &'static str, value: T) -> Result<(), SimError> {
@@ -159,9 +183,12 @@ mod tests {
         let parts: SimParts = "threads=2,vram=64MiB,pcie=2.5GB/s".parse().expect("valid");
         let two = NonZeroUsize::new(2);
         let (vram, pcie) = (Some(Bytes::mib(64)), Some(BytesPerSec::new(2.5e9)));
-        assert_eq!(parts, SimParts { vram, pcie, threads: two });
+        assert_eq!(parts, SimParts { vram, pcie, threads: two, ..SimParts::default() });
         let parts: SimParts = "pcie=2.5GB/s".parse().expect("valid");
         assert_eq!(parts, SimParts { pcie, ..SimParts::default() });
+        let parts: SimParts = "gpu=5GB/s:80GFLOPS".parse().expect("valid");
+        let (memory, compute) = (BytesPerSec::new(5e9), FlopsPerSec::new(80e9));
+        assert_eq!(parts.gpu, Some(Rates { memory, compute }));
     }
 
     #[test]
@@ -171,7 +198,10 @@ mod tests {
         assert!(message("pcie=2").starts_with("pcie=2: expected a rate of at least 1MB/s"));
         assert_eq!(message("threads=0"), "threads=0: expected a number of threads, at least 1");
         assert_eq!(message("vram=1GiB,vram=2GiB"), "vram is given twice");
-        assert_eq!(message("ram=1GiB"), "ram is not simulated; known: vram, pcie, threads");
-        assert_eq!(message(""), " is no KEY=VALUE; known keys: vram, pcie, threads");
+        let known = "vram, pcie, threads, gpu, cpu";
+        assert_eq!(message("ram=1GiB"), format!("ram is not simulated; known: {known}"));
+        assert_eq!(message(""), format!(" is no KEY=VALUE; known keys: {known}"));
+        assert!(message("gpu=5GB/s").starts_with("gpu=5GB/s: expected two rates"));
+        assert!(message("cpu=1GB/s:9").starts_with("cpu=9: expected a rate of at least 1GFLOPS"));
     }
 }

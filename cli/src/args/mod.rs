@@ -12,7 +12,7 @@ mod program;
 
 pub(crate) use answer::{AnswerArgs, SamplingArgs};
 pub(crate) use commands::{ChatArgs, InspectArgs, PerplexityArgs, PullArgs, RunArgs, TokenizeArgs};
-pub(crate) use device::{DeviceArgs, DeviceName};
+pub(crate) use device::{DeviceArgs, DeviceName, Rates};
 pub(crate) use engine::EngineArgs;
 pub(crate) use model::ModelArgs;
 pub(crate) use placing::PlacingArgs;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use backend_cpu::{Isa, SimOptions, SimulatedGpu};
+use backend_cpu::{Isa, Pace, SimOptions, SimulatedGpu};
 use engine_core::backend::{
     Backend, BackendError, Fence, FenceSpan, HostRegion, HostSlice, MemoryInfo, Res,
 };
 use engine_core::op::{AddBias, Op, View};
 use engine_core::weights::DType;
-use planner::{Bytes, BytesPerSec};
+use planner::{Bytes, BytesPerSec, FlopsPerSec};
 
 use super::{add, bench, bytes_of, region, slot_and_sum};
 use crate::gate::Gate;
@@ -64,6 +64,23 @@ fn a_submit_waits_for_the_uploads_that_it_names() {
     gate.open();
     bench.backend.wait(added).unwrap();
     assert_eq!(bench.read::<f32>(&sum), [2.0; 8]);
+}
+
+#[test]
+fn ops_take_their_time_and_uploads_go_on_beside_them() {
+    let pace = Pace { memory: BytesPerSec::new(1e4), compute: FlopsPerSec::new(1e9) };
+    let mut bench = Bench::simulated(SimOptions { pace: Some(pace), ..fast() });
+    let [slot, sum] = slot_and_sum(&mut bench);
+    let other = bench.f32s(&[3.0; 8], 8);
+    let start = Instant::now();
+    let added = bench.backend.submit(&add(other, sum), &[]).unwrap();
+    let src = HostSlice::whole(region(&[2.0; 8]));
+    let copied = bench.backend.upload(src, &slot, &[]).unwrap();
+    bench.backend.wait(copied).unwrap();
+    bench.backend.wait(added).unwrap();
+    assert_eq!(bench.read::<f32>(&sum), [3.0; 8]);
+    // Eight values read from each of two arrays, and written to one.
+    assert!(start.elapsed().as_secs_f64() >= 96.0 / 1e4);
 }
 
 #[test]
