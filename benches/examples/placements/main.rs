@@ -16,6 +16,8 @@ use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use backend_cpu::{CpuBackend, CpuOptions, Pace, SimOptions, SimulatedGpu};
@@ -54,6 +56,9 @@ fn main() -> Result<()> {
 fn numbers(list: &str) -> Result<Vec<u32>> {
     list.split(',').map(|n| n.parse().with_context(|| format!("{n} is no number"))).collect()
 }
+
+/// Between two answers of a person's, in which the ring is filled for the next.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A model on a machine.
 struct Bench {
@@ -119,6 +124,7 @@ impl Bench {
     fn measure(&self, vram: Bytes, n_prompt: u32, plans: Plans) -> Result<Measured> {
         let mut engine = self.load(vram, n_prompt, plans)?;
         answer(&mut engine, 2, 2)?;
+        thread::sleep(PAUSE);
         engine.trace();
         let (_, stats) = answer(&mut engine, n_prompt, self.n_gen)?;
         let trace = engine.take_trace()?;
