@@ -139,6 +139,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_slowed_down_is_told() {
+        let parts = "gpu=5GB/s:80GFLOPS,cpu=1GB/s:10GFLOPS".parse().expect("valid");
+        let device = vec![DeviceName::Sim];
+        let args = DeviceArgs { device, sim: Some(parts), threads: None, isa: None };
+        let gpu = sim_options(&args, KernelTable::detect()).expect("fine").expect("asked for");
+        let cpu = cpu_options(&args).expect("fine").pace;
+        let told = Simulated { gpu, cpu }.to_string();
+        let rates = "; the GPU slowed down to 5.0 GB/s and 80 GFLOPS; the CPU slowed down to 1.0 GB/s and 10 GFLOPS";
+        assert!(told.ends_with(rates), "{told}");
+    }
+
+    #[test]
     fn an_instruction_set_goes_by_its_name() {
         assert_eq!(
             kernels("Scalar").expect("every CPU has it"),
