@@ -1,13 +1,14 @@
-//! Measures plans on a slow CPU beside a simulated GPU, both at a set pace, with what was predicted for each, as CSV: the search's, each named
-//! strategy's, and the best of many drawn by chance. `compare_placements` says what the rows come to.
+//! Measures plans on a slow CPU beside a simulated GPU, both at a set pace, with what was predicted for each, as CSV: the
+//! search's, each named strategy's, and the best of many drawn by chance. `compare_placements` says what the rows come
+//! to.
 //!
 //! ```text
 //! baton profile --device sim --sim vram=1GiB,pcie=0.3GB/s,gpu=5GB/s:60GFLOPS,cpu=1GB/s:10GFLOPS -j1 -o sim.toml
 //! cargo run --release -p benches --example placements -- sim.toml MODEL.gguf 10,25,50,80 64,512 9 20 1 > results.csv
 //! ```
 //! Budgets are percent of the model's file, prompts and answers are in tokens; 20 drawn plans are measured besides. Each
-//! round measures an answer under every plan, and the fastest counts. The paces stand to each other and to the link as in a
-//! PC, and are so slow that kernels are done in time even while other work disturbs the machine.
+//! round measures an answer under every plan, and the fastest counts. The paces stand to each other and to the link as
+//! in a PC, and are so slow that kernels are done in time even while other work disturbs the machine.
 
 mod drawn;
 
